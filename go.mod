@@ -1,0 +1,3 @@
+module github.com/mcsnap/mcsnap
+
+go 1.26.0
