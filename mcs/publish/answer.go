@@ -3,6 +3,7 @@
 package publish
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/mcsnap/mcsnap/mcs/compose"
@@ -28,10 +29,11 @@ type Answer struct {
 	Code, Reason string
 	// Stale says in one line why the bodies are older than the pool's state, "" when they are not.
 	Stale string
-	// Composed is when the bodies were made.
-	Composed time.Time
+	// Composed is when the bodies were made, Captured when the snapshot in them was; zero where that is not known.
+	Composed, Captured time.Time
 
-	inputs string // what the bodies were made from; equal inputs give equal bodies
+	inputs string        // what the bodies were made from; equal inputs give equal bodies
+	served *atomic.Int64 // when a client was last given the snapshot, in seconds since 1970; 0 when written down
 }
 
 // Ready reports whether the pool has a body.
