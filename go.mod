@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/go-json-experiment/json v1.27.2
+	github.com/google/go-cmp v0.7.0
 	github.com/gowebpki/jcs v1.0.2
 	github.com/openshift/api v0.0.0-20260810132456-8f52beb625b5
 	github.com/vincent-petithory/dataurl v1.0.0
