@@ -10,6 +10,8 @@ package source
 import (
 	"context"
 	"time"
+
+	"github.com/mcsnap/mcsnap/snapshot"
 )
 
 // A Source keeps a View current.
@@ -47,6 +49,9 @@ type ControllerConfig struct {
 // A View is everything a source knows at one moment. It is never changed after it was published.
 type View struct {
 	Pools map[string]Pool
+	// Rendered maps the name of a rendered config to the digest it has now. A name that is missing here may still be
+	// in the store: it existed once.
+	Rendered map[string]snapshot.Digest
 	// Controller is nil when there is no ControllerConfig.
 	Controller *ControllerConfig
 	// Kubeconfig is served to nodes as it is; nil means that nodes get none. It is a secret.
