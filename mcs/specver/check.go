@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package specver
+
+import (
+	"fmt"
+	"strings"
+
+	ign2 "github.com/coreos/ignition/config/v2_2"
+	report2 "github.com/coreos/ignition/config/validate/report"
+	"github.com/coreos/ignition/v2/config/v3_0"
+	"github.com/coreos/ignition/v2/config/v3_1"
+	"github.com/coreos/ignition/v2/config/v3_2"
+	"github.com/coreos/ignition/v2/config/v3_3"
+	"github.com/coreos/ignition/v2/config/v3_4"
+	"github.com/coreos/ignition/v2/config/v3_5"
+	"github.com/coreos/ignition/v2/config/v3_6"
+	"github.com/coreos/ignition/v2/config/v3_6/types"
+	"github.com/coreos/vcontext/report"
+)
+
+// Check reads a config with the parser of exactly this version. It returns the parser's warnings, one line each, and an
+// error in one line if the config is not valid. Neither quotes the contents of a file or unit.
+func Check(body []byte, v Version) (warnings []string, err error) {
+	if v == V2_2 {
+		_, rpt, err := ign2.Parse(body)
+		return findings2(rpt, err)
+	}
+	parse, ok := parsers[v]
+	if !ok {
+		return nil, fmt.Errorf("Ignition spec version %s is not served: use one of %s", v, list(All))
+	}
+	rpt, err := parse(body)
+	return findings(rpt, err)
+}
+
+var parsers = map[Version]func([]byte) (report.Report, error){
+	V3_0: func(b []byte) (report.Report, error) { _, r, err := v3_0.Parse(b); return r, err },
+	V3_1: func(b []byte) (report.Report, error) { _, r, err := v3_1.Parse(b); return r, err },
+	V3_2: func(b []byte) (report.Report, error) { _, r, err := v3_2.Parse(b); return r, err },
+	V3_3: func(b []byte) (report.Report, error) { _, r, err := v3_3.Parse(b); return r, err },
+	V3_4: func(b []byte) (report.Report, error) { _, r, err := v3_4.Parse(b); return r, err },
+	V3_5: func(b []byte) (report.Report, error) { _, r, err := v3_5.Parse(b); return r, err },
+	V3_6: func(b []byte) (report.Report, error) { _, r, err := v3_6.Parse(b); return r, err },
+}
+
+// Up reads a config of any 3.x version into the newest types, as Ignition itself does before it applies one, with the
+// warnings and the error that Check would give for the version it is written in.
+func Up(body []byte) (types.Config, []string, error) {
+	cfg, rpt, err := v3_6.ParseCompatibleVersion(body)
+	warnings, err := findings(rpt, err)
+	return cfg, warnings, err
+}
+
+// findings puts a report into lines. Fatal entries become one error.
+func findings(rpt report.Report, err error) ([]string, error) {
+	var warnings, fatal []string
+	for _, e := range rpt.Entries {
+		path := strings.TrimPrefix(strings.TrimPrefix(e.Context.String(), "$"), ".")
+		line := oneLine(e.Message)
+		if path != "" {
+			line = path + ": " + line
+		}
+		if e.Kind.IsFatal() {
+			fatal = append(fatal, line)
+		} else {
+			warnings = append(warnings, line)
+		}
+	}
+	return warnings, invalid(fatal, err)
+}
+
+func findings2(rpt report2.Report, err error) ([]string, error) {
+	var warnings, fatal []string
+	for _, e := range rpt.Entries { // Entry.Highlight quotes the config and is left alone
+		line := oneLine(e.Message)
+		if e.Kind == report2.EntryError {
+			fatal = append(fatal, line)
+		} else {
+			warnings = append(warnings, line)
+		}
+	}
+	return warnings, invalid(fatal, err)
+}
+
+// invalid makes one error of the parser's verdict and its fatal findings.
+func invalid(fatal []string, err error) error {
+	if err == nil {
+		return nil
+	}
+	const most = 5
+	if more := len(fatal) - most; more > 0 {
+		fatal = append(fatal[:most], fmt.Sprintf("and %d more", more))
+	}
+	if len(fatal) == 0 {
+		return fmt.Errorf("Ignition says: %s", oneLine(err.Error()))
+	}
+	return fmt.Errorf("Ignition says: %s", strings.Join(fatal, "; "))
+}
+
+// oneLine makes a message fit for one line of a log, and cuts what a parser quotes from a data URL.
+func oneLine(message string) string {
+	if i := strings.Index(message, "expected base64, got "); i >= 0 {
+		message = message[:i] + "expected base64"
+	}
+	return strings.Join(strings.FieldsFunc(message, func(r rune) bool { return r < ' ' || r == 0x7f }), "; ")
+}
