@@ -255,7 +255,9 @@ func TestPoolsLimit(t *testing.T) {
 
 // Field case 27: a folder that is filled later is waited for, not refused.
 func TestRunTakesUpWhatAppears(t *testing.T) {
-	f := newFolder(t, func(c *Config) { c.Timing = filewatch.Timing{Quiet: 10 * time.Millisecond, Poll: 100 * time.Millisecond} })
+	f := newFolder(t, func(c *Config) {
+		c.Timing = filewatch.Timing{Quiet: 10 * time.Millisecond, Poll: 100 * time.Millisecond}
+	})
 	views := make(chan *source.View, 100)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
