@@ -1,28 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package systemd holds the unit, preset and tmpfiles files of a node as real files, and hands them out: to the server,
-// which serves the first-boot unit, and to whoever builds an OS image. It starts and asks nothing.
+// Package systemd holds the unit, preset and tmpfiles files of a node as real files and hands them out as text: to the
+// server, which serves the first-boot unit, and to whoever builds an OS image. It installs and starts nothing.
 package systemd
 
 import (
-	"embed"
+	_ "embed"
 	"fmt"
-	"io/fs"
 	"strings"
 )
 
-//go:embed system/*.service system-preset/*.preset tmpfiles.d/*.conf
-var files embed.FS
+const (
+	// AgentPath is where the agent lands on a node, and what the first-boot unit runs.
+	AgentPath = "/usr/local/bin/mcsnap-agent"
 
-// Files is the tree as it goes below /usr/lib/systemd (system, system-preset) and /usr/lib (tmpfiles.d) of an OS image.
-func Files() fs.FS { return files }
+	// FirstbootName is the unit that runs the agent.
+	FirstbootName = "mcsnap-firstboot.service"
 
-// AgentPath is where the first-boot unit expects the agent on a node.
-const AgentPath = "/usr/local/bin/mcsnap-agent"
+	// DaemonPath is where an OS image has the reference daemon, and what its unit runs.
+	DaemonPath = "/usr/local/bin/mcsnap-daemon"
 
-const firstboot = "system/mcsnap-firstboot.service"
+	// DaemonName is the unit that runs the reference daemon.
+	DaemonName = "mcsnap-daemon.service"
 
-// architectures maps Go's names to those of ConditionArchitecture= (systemd.unit(5)).
+	// PresetName and TmpfilesName are for OS images: below /usr/lib/systemd/system-preset and /usr/lib/tmpfiles.d.
+	PresetName   = "80-mcsnap.preset"
+	TmpfilesName = "mcsnap.conf"
+)
+
+var (
+	//go:embed mcsnap-firstboot.service
+	firstboot string
+	//go:embed mcsnap-daemon.service
+	daemon string
+	//go:embed 80-mcsnap.preset
+	preset string
+	//go:embed mcsnap.tmpfiles.conf
+	tmpfiles string
+)
+
+// Firstboot is the text of the first-boot unit.
+func Firstboot() string { return firstboot }
+
+// Daemon is the text of the reference daemon's unit.
+func Daemon() string { return daemon }
+
+// Preset is the text of the preset file.
+func Preset() string { return preset }
+
+// Tmpfiles is the text of the tmpfiles file.
+func Tmpfiles() string { return tmpfiles }
+
+// architectures are systemd's names for the architectures an agent may be served for, by Go's.
 var architectures = map[string]string{
 	"amd64":   "x86-64",
 	"arm64":   "arm64",
@@ -31,32 +60,15 @@ var architectures = map[string]string{
 	"s390x":   "s390x",
 }
 
-// Unit is one unit file.
-type Unit struct {
-	Name     string // such as mcsnap-firstboot.service
-	Contents string
-	Agent    string // absolute path of the program it runs
-}
-
-// Firstboot returns the first-boot unit for nodes of one Go architecture. When agents of several architectures are
-// served to one pool, every node gets all units and all agents: multiArch then puts the architecture into both names
-// and makes the unit a condition of it, so that each node runs its own.
-func Firstboot(arch string, multiArch bool) (Unit, error) {
-	condition, known := architectures[arch]
-	if !known {
-		return Unit{}, fmt.Errorf("architecture %q: no first-boot unit for it; use a Go architecture that systemd knows: amd64, arm64, ppc64le, riscv64 or s390x", arch)
+// FirstbootFor is the first-boot unit for one of several architectures, when a config carries an agent for each: its
+// name, its text with ConditionArchitecture, and the path of its agent. goarch is Go's name for the architecture.
+func FirstbootFor(goarch string) (name, text, agent string, err error) {
+	arch, ok := architectures[goarch]
+	if !ok {
+		return "", "", "", fmt.Errorf("agent architecture %q: systemd has no name for it here: use amd64, arm64, ppc64le, riscv64 or s390x", goarch)
 	}
-	contents, err := files.ReadFile(firstboot)
-	if err != nil {
-		panic(err) // embedded above
-	}
-	unit := Unit{Name: "mcsnap-firstboot.service", Contents: string(contents), Agent: AgentPath}
-	if !multiArch {
-		return unit, nil
-	}
-	unit.Name = "mcsnap-firstboot-" + arch + ".service"
-	unit.Agent = AgentPath + "-" + arch
-	unit.Contents = strings.ReplaceAll(unit.Contents, AgentPath, unit.Agent)
-	unit.Contents = strings.Replace(unit.Contents, "[Unit]\n", "[Unit]\nConditionArchitecture="+condition+"\n", 1)
-	return unit, nil
+	agent = AgentPath + "-" + goarch
+	text = strings.ReplaceAll(firstboot, AgentPath, agent)
+	text = strings.Replace(text, "[Unit]\n", "[Unit]\nConditionArchitecture="+arch+"\n", 1)
+	return "mcsnap-firstboot-" + goarch + ".service", text, agent, nil
 }
