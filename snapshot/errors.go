@@ -24,7 +24,7 @@ type (
 	DuplicateKeyError struct{ Field string }
 
 	// InexactNumberError says that a number does not survive JSON readers that use 64-bit floating point (RFC 8785,
-	// RFC 7493): an integer beyond ±(2^53−1), or more digits than a float64 holds.
+	// RFC 7493): it is beyond ±(2^53−1), or has more digits than a float64 holds.
 	InexactNumberError struct{ Field string }
 
 	// NotRenderedError says that the object is not a rendered MachineConfig.

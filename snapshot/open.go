@@ -44,7 +44,7 @@ func Open(sealed []byte) (*Snapshot, error) {
 	if err := checkPool(head.pool); err != nil {
 		return nil, err
 	}
-	s, err := fromMachineConfig(canonical, head.pool)
+	s, err := fromCanonical(canonical, head.pool)
 	if err != nil {
 		return nil, err
 	}

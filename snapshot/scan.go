@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -69,16 +70,13 @@ func syntaxOf(err error) error {
 	return err
 }
 
-// exact reports whether the decimal number literal means the same to every reader: an integer within ±(2^53−1), or a
-// fraction whose digits a float64 gives back.
+// exact reports whether the decimal number literal means the same to every reader: it lies within ±(2^53−1), and a
+// float64 gives its digits back. Larger ones are refused in every spelling, since the canonical form spells 1e20 as an
+// integer.
 func exact(literal string) bool {
 	value, err := strconv.ParseFloat(literal, 64)
-	if err != nil {
+	if err != nil || math.Abs(value) > maxSafeInteger {
 		return false
-	}
-	if !strings.ContainsAny(literal, ".eE") {
-		n, err := strconv.ParseInt(literal, 10, 64)
-		return err == nil && -maxSafeInteger <= n && n <= maxSafeInteger
 	}
 	wantDigits, wantExp := decimal(literal)
 	gotDigits, gotExp := decimal(strconv.FormatFloat(value, 'e', -1, 64))

@@ -42,7 +42,11 @@ func Seal(rendered []byte, pool string) (*Snapshot, error) {
 	if err := strip(object, metadata); err != nil {
 		return nil, err
 	}
-	s, err := fromMachineConfig(mustMarshal(object), pool)
+	canonical, err := jcs.Transform(mustMarshal(object))
+	if err != nil {
+		return nil, &NotJSONError{Cause: err}
+	}
+	s, err := fromCanonical(canonical, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +89,9 @@ func strip(object, metadata map[string]json.RawMessage) error {
 	return nil
 }
 
-// fromMachineConfig is what Seal and Open have in common: it takes a scanned MachineConfig to its canonical form and
-// checks that it is a rendered one.
-func fromMachineConfig(machineConfig []byte, pool string) (*Snapshot, error) {
-	canonical, err := jcs.Transform(machineConfig)
-	if err != nil {
-		return nil, &NotJSONError{Cause: err}
-	}
+// fromCanonical is what Seal and Open have in common: it takes a MachineConfig in its canonical form and checks that it
+// is a rendered one.
+func fromCanonical(canonical []byte, pool string) (*Snapshot, error) {
 	object, metadata, err := openObject(canonical)
 	if err != nil {
 		return nil, err
