@@ -24,7 +24,7 @@ func TestSameBytes(t *testing.T) {
 	f := load(t, "testdata/ours.yaml")
 	in := everything(f.snapshot)
 	before := bytes.Clone(f.snapshot.Bytes())
-	first, err := compose.Compose(in, specver.V3_2)
+	first, err := compose.Compose(in, specver.V3_5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,13 +34,13 @@ func TestSameBytes(t *testing.T) {
 			for i := range renders / goroutines {
 				// Bodies for other versions in between: nothing of theirs may stay behind.
 				if i%25 == 0 {
-					for _, v := range []specver.Version{specver.V2_2, specver.V3_0, specver.V3_5} {
+					for _, v := range []specver.Version{specver.V2_2, specver.V3_0, specver.V3_2} {
 						if _, err := compose.Compose(in, v); err != nil {
 							t.Error(err)
 						}
 					}
 				}
-				again, err := compose.Compose(in, specver.V3_2)
+				again, err := compose.Compose(in, specver.V3_5)
 				if err != nil || !bytes.Equal(again.JSON, first.JSON) || !bytes.Equal(again.Gzip, first.Gzip) || again.ETag != first.ETag {
 					t.Errorf("render %d differs: %v", i, err)
 					return
