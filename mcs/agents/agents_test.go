@@ -3,7 +3,10 @@
 package agents
 
 import (
+	"bytes"
 	"context"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,19 +17,21 @@ import (
 	"github.com/mcsnap/mcsnap/snapshot/store"
 )
 
-// binary returns an ELF file of this machine: the test itself, shortened to its head with something after it.
-func binary(t *testing.T, more string) string {
+// program returns the smallest ELF file of this machine, with something after its head.
+func program(t *testing.T, more string) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	var file bytes.Buffer
+	head := elf.Header64{
+		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:  uint16(elf.ET_EXEC), Machine: uint16(machines[runtime.GOARCH]), Version: uint32(elf.EV_CURRENT),
+		Ehsize: 64, Phentsize: 56, Shentsize: 64,
 	}
-	data, err := os.ReadFile(self)
-	if err != nil {
+	if err := binary.Write(&file, binary.LittleEndian, head); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "mcsnap-agent")
-	if err := os.WriteFile(path, append(data, more...), 0o755); err != nil {
+	file.WriteString(strings.Repeat(more, 100))
+	if err := os.WriteFile(path, file.Bytes(), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -38,11 +43,11 @@ func TestAddAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := folder.Add(runtime.GOARCH, binary(t, "yesterday's"))
+	old, err := folder.Add(runtime.GOARCH, program(t, "yesterday's"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, err := folder.Add(runtime.GOARCH, binary(t, "today's"))
+	now, err := folder.Add(runtime.GOARCH, program(t, "today's"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +75,7 @@ func TestDamageIsNeverServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := binary(t, "")
+	path := program(t, "")
 	a, err := folder.Add(runtime.GOARCH, path)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +123,7 @@ func TestAddRefuses(t *testing.T) {
 		{"no file", runtime.GOARCH, "/nowhere/agent", "/nowhere/agent"},
 		{"a folder", runtime.GOARCH, t.TempDir(), "is not a file"},
 		{"a script", runtime.GOARCH, script, "not an ELF binary"},
-		{"another machine's", other, binary(t, ""), "not an ELF binary for " + other},
+		{"another machine's", other, program(t, ""), "not an ELF binary for " + other},
 	} {
 		_, err := folder.Add(c.arch, c.path)
 		if _, bad := errors.AsType[*BadAgentError](err); !bad || !strings.Contains(err.Error(), c.want) {

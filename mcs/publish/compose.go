@@ -23,26 +23,33 @@ func (p *Publisher) answer(ctx context.Context, pool source.Pool, was *Answer) *
 	}
 	chosen, trouble := p.choose(ctx, pool, was)
 	if trouble != nil {
-		return &Answer{Pool: pool.Name, Code: trouble.code, Reason: trouble.reason}
+		return stay(was, &Answer{Pool: pool.Name, Code: trouble.code, Reason: trouble.reason})
 	}
 	next, err := p.bodies(ctx, pool, chosen, was)
 	if err != nil {
 		p.metrics.composeFailures.WithLabelValues(pool.Name).Inc()
-		why := fmt.Sprintf("%s cannot be served: %v", chosen.snapshot.Name(), err)
-		if was.Ready() { // a composition that fails keeps the last good bodies
-			kept := *was
-			kept.Stale = why
-			return same(was, &kept)
-		}
-		return &Answer{Pool: pool.Name, Code: CodeCompose, Reason: why}
+		return stay(was, &Answer{
+			Pool: pool.Name, Code: CodeCompose,
+			Reason: fmt.Sprintf("%s cannot be served: %v", chosen.snapshot.Name(), err),
+		})
 	}
-	if !next.Fallback && next.Stale == "" && (was == nil || was.Digest != next.Digest || was.Fallback) {
+	if !next.Fallback && next.Stale == "" && (was == nil || was.Digest != next.Digest || was.Fallback || was.Stale != "") {
 		if err := p.cfg.Store.Select(ctx, pool.Name, next.Digest); err != nil {
 			p.metrics.storeFaults.Inc()
 			next.Stale = fmt.Sprintf("the store cannot note what is served (%v); after a restart an older config might be", err)
 		}
 	}
 	return same(was, next)
+}
+
+// stay keeps the bodies of the answer before, if there are any, and notes that they are old and why.
+func stay(was, without *Answer) *Answer {
+	if !was.Ready() {
+		return without
+	}
+	kept := *was
+	kept.Stale = without.Reason
+	return same(was, &kept)
 }
 
 // same returns was if next says nothing else, so that nobody is told of a change that is none.

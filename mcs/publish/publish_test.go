@@ -183,7 +183,9 @@ func TestAVersionThatLacksAField(t *testing.T) {
 func TestAnEmptyBodyIsNeverPublished(t *testing.T) {
 	b := newBench(t)
 	b.capture("a")
-	b.cfg.Compose = func(_ compose.Inputs, v specver.Version) (*compose.Body, error) { return &compose.Body{Version: v}, nil }
+	b.cfg.Compose = func(_ compose.Inputs, v specver.Version) (*compose.Body, error) {
+		return &compose.Body{Version: v}, nil
+	}
 	if a := b.worker("a", "a", 0); a.Ready() || a.Code != CodeCompose {
 		t.Errorf("answer %+v", a)
 	}

@@ -70,6 +70,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return &MachineError{fmt.Errorf("state folder: %w; see --state-dir", err)}
 	}
+	defer func() { _ = kept.Close() }()
 	from, err := cfg.Source(kept)
 	if err != nil {
 		return err
