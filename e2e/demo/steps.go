@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/coreos/ignition/v2/config/v3_5"
+	ign "github.com/coreos/ignition/v2/config/v3_5/types"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/mcsnap/mcsnap/e2e/example"
+	"github.com/mcsnap/mcsnap/e2e/lab"
+	"github.com/mcsnap/mcsnap/snapshot"
+	"github.com/mcsnap/mcsnap/snapshot/lister"
+)
+
+const desiredConfig = "machineconfiguration.openshift.io/desiredConfig"
+
+// demo is the stage: one cluster, one server, one node.
+type demo struct {
+	bin, work       string
+	ignitionVersion string
+	cluster         cluster
+	server          server
+	root            root
+
+	born     example.Generation // what the node booted from
+	rendered *snapshot.Snapshot // born, sealed here from what was rendered: what everything is compared with
+}
+
+func newDemo(top, ignitionVersion string) (*demo, error) {
+	d := &demo{bin: filepath.Join(top, "bin"), ignitionVersion: ignitionVersion}
+	for _, program := range []string{"mcs", "ignition-stub", "mcsnap-agent"} {
+		if _, err := os.Stat(filepath.Join(d.bin, program)); err != nil {
+			return nil, fmt.Errorf("%w; build it with `make build`", err)
+		}
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	if d.born, err = example.Render(1); err != nil {
+		return nil, err
+	}
+	if d.rendered, err = snapshot.Seal(d.born.MachineConfig, example.Pool); err != nil {
+		return nil, err
+	}
+	if d.work, err = os.MkdirTemp("", "mcsnap-demo-"); err != nil {
+		return nil, err
+	}
+	d.cluster = cluster{filepath.Join(d.work, "cluster")}
+	d.root = root(filepath.Join(d.work, "root"))
+	d.server = server{
+		log:    filepath.Join(d.work, "mcs.log"),
+		url:    fmt.Sprintf("https://localhost:%d", port),
+		caFile: filepath.Join(d.work, "state", "ca.crt"),
+	}
+	return d, nil
+}
+
+// serve is step (a).
+func (d *demo) serve(ctx context.Context) (string, error) {
+	files, err := example.Cluster()
+	if err != nil {
+		return "", err
+	}
+	if err := example.Write(d.cluster.folder, files); err != nil {
+		return "", err
+	}
+	if err := d.server.start(filepath.Join(d.bin, "mcs"), "bootstrap",
+		"--dir", d.cluster.folder, "--state-dir", filepath.Join(d.work, "state"), "--dev-tls", "--no-credentials",
+		"--listen", strings.Replace(strings.TrimPrefix(d.server.url, "https://"), "localhost", "127.0.0.1", 1),
+		"--external-url", d.server.url, "--agent", runtime.GOARCH+"="+filepath.Join(d.bin, "mcsnap-agent")); err != nil {
+		return "", err
+	}
+	if err := d.server.until(ctx, "its CA was there", func() bool { return d.server.trust() == nil }); err != nil {
+		return "", err
+	}
+	if err := d.serves(ctx, d.born.Name); err != nil {
+		return "", err
+	}
+	body, _, err := d.server.get(ctx, "/config/"+example.Pool)
+	if err != nil {
+		return "", err
+	}
+	config, err := d.bornConfig()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Pool %s is served: %s, %d files, %d units, %d kernel arguments, %d SSH key, in %d KB.",
+		example.Pool, d.born.Name, len(config.Storage.Files), len(config.Systemd.Units),
+		len(config.KernelArguments.ShouldExist)+len(d.bornObject().Spec.KernelArguments),
+		len(config.Passwd.Users[0].SSHAuthorizedKeys), len(body)/1000), nil
+}
+
+// serves waits until the pool's body is the one of a rendered config.
+func (d *demo) serves(ctx context.Context, name string) error {
+	return d.server.until(ctx, "it served "+name, func() bool {
+		_, header, err := d.server.get(ctx, "/config/"+example.Pool)
+		return err == nil && header.Get("Mcsnap-Rendered-Config") == name
+	})
+}
+
+// boot is step (b).
+func (d *demo) boot(ctx context.Context) (string, error) {
+	render := exec.CommandContext(ctx, filepath.Join(d.bin, "ignition-stub"), "render",
+		"--url", d.server.url+"/config/"+example.Pool, "--ca", d.server.caFile)
+	render.Stderr = os.Stderr
+	stub, err := render.Output()
+	if err != nil {
+		return "", fmt.Errorf("ignition-stub render: %w", err)
+	}
+	booted, err := lab.Boot{Config: stub, Root: string(d.root), Timeout: 30 * time.Second}.Run(ctx)
+	if err != nil {
+		return "", err
+	}
+	config, err := d.bornConfig()
+	if err != nil {
+		return "", err
+	}
+	agent, err := os.ReadFile(filepath.Join(d.bin, "mcsnap-agent"))
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(d.root.holds(config), d.root.hasFile(d.agentPath(), agent, 0o755)); err != nil {
+		return "", err
+	}
+	if arguments := strings.Join(booted.KernelArgs, " "); arguments != "--should-exist mitigations=auto,nosmt" {
+		return "", fmt.Errorf("Ignition set the kernel arguments %q", arguments)
+	}
+	if info, err := os.Stat(d.root.path(snapshot.Path)); err != nil || info.Mode().Perm() != 0o600 {
+		return "", fmt.Errorf("%s on the root: %v, %w; want mode 0600", snapshot.Path, info, err)
+	}
+	return fmt.Sprintf("Ignition reads a stub of %d bytes, fetches over TLS and writes all of it onto a bare root, "+
+		"with the agent (%.1f MB) and %s.", len(stub), float64(len(agent))/1e6, snapshot.Path), nil
+}
+
+// moveOn is step (c).
+func (d *demo) moveOn(ctx context.Context) (string, error) {
+	var names []string
+	for n := 2; n <= 4; n++ {
+		g, err := example.Render(n)
+		if err != nil {
+			return "", err
+		}
+		if err := example.Write(d.cluster.folder, map[string][]byte{g.ConfigFile(): g.MachineConfig, g.PoolFile(): g.PoolObject}); err != nil {
+			return "", err
+		}
+		if err := d.serves(ctx, g.Name); err != nil {
+			return "", err
+		}
+		names = append(names, short(g.Name))
+	}
+	if err := os.Remove(filepath.Join(d.cluster.folder, d.born.ConfigFile())); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Meanwhile the cluster moves on: %s are rendered and served, and %s is deleted.",
+		strings.Join(names, ", "), short(d.born.Name)), nil
+}
+
+// lookUp is step (d).
+func (d *demo) lookUp(context.Context) (string, error) {
+	annotations, err := d.root.annotations()
+	if err != nil {
+		return "", err
+	}
+	name := annotations[desiredConfig]
+	if name != d.born.Name {
+		return "", fmt.Errorf("the node's annotation names %q, want %q", name, d.born.Name)
+	}
+	_, err = d.cluster.Get(name)
+	if !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("looking %s up gave %v, want NotFound", name, err)
+	}
+	return fmt.Sprintf("A daemon of today looks up what the node's annotation names: %v. Such a node is degraded for good.", err), nil
+}
+
+// handOver is step (e).
+func (d *demo) handOver(ctx context.Context) (string, error) {
+	if _, err := d.firstBoot(ctx); err != nil {
+		return "", err
+	}
+	if err := d.handedOver(); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("The agent hands over, and the daemon has the exact config back, from the file and through the lister: %s.", d.rendered.Digest()), nil
+}
+
+// damage is step (f).
+func (d *demo) damage(ctx context.Context) (string, error) {
+	before, err := d.root.state()
+	if err != nil {
+		return "", err
+	}
+	if err := d.root.flip(snapshot.Path); err != nil {
+		return "", err
+	}
+	_, damaged := snapshot.LoadFile(d.root.path(snapshot.Path))
+	if damaged == nil {
+		return "", errors.New("the damaged snapshot was accepted")
+	}
+	if _, err := d.firstBoot(ctx); err != nil {
+		return "", err
+	}
+	if err := d.handedOver(); err != nil {
+		return "", err
+	}
+	after, err := d.root.state()
+	if err != nil {
+		return "", err
+	}
+	if differ := changes(before, after); len(differ) > 0 {
+		return "", fmt.Errorf("after the repair these are not as before: %s", strings.Join(differ, ", "))
+	}
+	return "One byte of the snapshot is flipped: the agent notices, fetches it back by its digest from a server whose pool is three configs on, and every file is as before.", nil
+}
+
+// firstBoot runs the agent that Ignition wrote onto the root, on that root, and returns what it said.
+func (d *demo) firstBoot(ctx context.Context) (string, error) {
+	said, err := exec.CommandContext(ctx, d.root.path(d.agentPath()), "firstboot", "--root", string(d.root)).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("mcsnap-agent firstboot: %w: %s", err, said)
+	}
+	return string(said), nil
+}
+
+func (d *demo) agentPath() string { return "/usr/local/bin/mcsnap-agent" }
+
+// handedOver checks what a daemon finds: its current config, and the same through the two ways of reading the snapshot.
+func (d *demo) handedOver() error {
+	const currentConfig = "/etc/machine-config-daemon/currentconfig"
+	current, err := os.ReadFile(d.root.path(currentConfig))
+	if err != nil {
+		return err
+	}
+	if err := d.same(currentConfig, current); err != nil {
+		return err
+	}
+	var object mcfgv1.MachineConfig
+	if err := json.Unmarshal(current, &object); err != nil {
+		return fmt.Errorf("%s: %w", currentConfig, err)
+	}
+	if owners := object.OwnerReferences; len(owners) != 1 || owners[0].Kind != "MachineConfigPool" || owners[0].Name != example.Pool {
+		return fmt.Errorf("%s is owned by %v, want the pool", currentConfig, owners)
+	}
+	if info, err := os.Stat(d.root.path(currentConfig)); err != nil || info.Mode().Perm() != 0o600 {
+		return fmt.Errorf("%s: %v, %w; want mode 0600", currentConfig, info, err)
+	}
+
+	fromFile, err := snapshot.LoadFile(d.root.path(snapshot.Path))
+	if err != nil {
+		return err
+	}
+	if err := d.same(snapshot.Path, fromFile.MachineConfig()); err != nil {
+		return err
+	}
+	overlay, err := lister.New(d.cluster, fromFile, nil)
+	if err != nil {
+		return err
+	}
+	listed, err := overlay.Get(d.born.Name)
+	if err != nil {
+		return fmt.Errorf("through the lister overlay: %w", err)
+	}
+	text, err := json.Marshal(listed)
+	if err != nil {
+		return err
+	}
+	return d.same("the lister overlay", text)
+}
+
+// same checks that a MachineConfig is the one that was rendered, down to its digest.
+func (d *demo) same(what string, config []byte) error {
+	got, err := snapshot.Seal(config, example.Pool)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if got.Digest() != d.rendered.Digest() || got.Name() != d.born.Name {
+		return fmt.Errorf("%s: %s %s, want %s %s", what, got.Name(), got.Digest(), d.born.Name, d.rendered.Digest())
+	}
+	return nil
+}
+
+func (d *demo) bornConfig() (ign.Config, error) {
+	config, report, err := v3_5.Parse(d.rendered.IgnitionConfig())
+	if err != nil {
+		return ign.Config{}, fmt.Errorf("the example's config: %w: %s", err, report)
+	}
+	return config, nil
+}
+
+func (d *demo) bornObject() (config mcfgv1.MachineConfig) {
+	// Sealed content is JSON by construction.
+	_ = json.Unmarshal(d.rendered.MachineConfig(), &config)
+	return config
+}
+
+// short cuts a rendered config's name to what a person can tell apart.
+func short(name string) string { return name[:len(name)-24] + "…" }
