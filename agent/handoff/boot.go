@@ -88,9 +88,11 @@ func Run(ctx context.Context, options Options) (Outcome, error) {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	b := &boot{Options: options}
+	b := &boot{Options: options, unlock: func() {}}
+	defer func() { b.unlock() }()
 	var err error
 	for next := state(checkJoined); next != nil && err == nil; {
+		onState()
 		next, err = next(ctx, b)
 	}
 	if err != nil {
@@ -99,6 +101,9 @@ func Run(ctx context.Context, options Options) (Outcome, error) {
 	options.Tell.Ended(b.outcome, err)
 	return b.outcome, err
 }
+
+// onState is called before each state, for tests that kill the process there.
+var onState = func() {}
 
 // boot is what one run has found out.
 type boot struct {
@@ -109,6 +114,7 @@ type boot struct {
 	snap    *snapshot.Snapshot // verified
 	record  Record
 	outcome Outcome
+	unlock  func()
 }
 
 // end sets how the run ended well.

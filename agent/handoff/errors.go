@@ -33,7 +33,9 @@ type (
 
 func (e *InputError) Error() string { return fmt.Sprintf("%s: %s; %s", e.Path, e.Problem, e.Remedy) }
 
-func (e *MachineError) Error() string { return e.Cause.Error() + "; make it readable and writable for root" }
+func (e *MachineError) Error() string {
+	return e.Cause.Error() + "; make it readable and writable for root"
+}
 func (e *MachineError) Unwrap() error { return e.Cause }
 
 func (e *DamagedError) Error() string {

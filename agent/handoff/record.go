@@ -75,9 +75,6 @@ func (b *boot) writeRecord(stage Stage) error {
 	if err != nil {
 		return err
 	}
-	if err := b.Node.MkdirAll(path.Dir(RecordPath), 0o700); err != nil {
-		return machineError(err)
-	}
 	return machineError(b.Node.WriteFile(RecordPath, append(text, '\n'), 0o600))
 }
 

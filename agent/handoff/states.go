@@ -25,7 +25,7 @@ type state func(context.Context, *boot) (state, error)
 // Transitions:
 //
 //	--> end: the kubelet has a client certificate, or the annotations file was renamed, or the daemon moved on
-//	--> find: none of these
+//	--> prepare: none of these
 //	--> failed: a file cannot be read
 func checkJoined(_ context.Context, b *boot) (state, error) {
 	for _, sign := range []struct{ file, meaning string }{
@@ -48,6 +48,30 @@ func checkJoined(_ context.Context, b *boot) (state, error) {
 	if b.born != nil && b.born.Config != "" {
 		if moved, err := b.movedOn(b.born.Config); moved || err != nil {
 			return nil, err
+		}
+	}
+	return prepare, nil
+}
+
+// prepare makes the agent's own folder, sees to it that no other agent works on the node, and removes what one that was
+// killed had not finished.
+//
+// Transitions:
+//
+//	--> find: the node is this process's
+//	--> failed: another process has it, or the folders cannot be written
+func prepare(_ context.Context, b *boot) (state, error) {
+	if err := b.Node.MkdirAll(path.Dir(RecordPath), 0o700); err != nil {
+		return nil, machineError(err)
+	}
+	unlock, err := b.Node.Lock(path.Dir(RecordPath))
+	if err != nil {
+		return nil, machineError(err)
+	}
+	b.unlock = unlock
+	for _, file := range []string{snapshot.Path, CurrentPath, RecordPath} {
+		if err := b.Node.Sweep(path.Dir(file)); err != nil {
+			return nil, machineError(err)
 		}
 	}
 	return find, nil
@@ -192,6 +216,9 @@ func handOver(_ context.Context, b *boot) (state, error) {
 		return nil, err
 	}
 	if same {
+		if err := b.Node.Confirm(CurrentPath); err != nil {
+			return nil, machineError(err)
+		}
 		b.end(Unchanged, "handed over before: "+b.snap.Name())
 		return finish, nil
 	}

@@ -25,7 +25,7 @@ var ErrTooLarge = errors.New("larger than its limit")
 type Root struct {
 	dir   string
 	root  *os.Root
-	files durable.FS
+	files durable.Files
 }
 
 // Open opens the folder as a node's root. All that changes below it goes through files, which tests replace to cut the
@@ -39,10 +39,7 @@ func Open(dir string, files durable.FS) (*Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("root %s: %w; name the folder of a node's root", dir, err)
 	}
-	if files == nil {
-		files = durable.OS
-	}
-	return &Root{dir: absolute, root: opened, files: files}, nil
+	return &Root{dir: absolute, root: opened, files: durable.With(files)}, nil
 }
 
 // Close gives the folder back. Paths that were resolved stay good.
