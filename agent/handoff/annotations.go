@@ -33,7 +33,7 @@ func readAnnotations(node *root.Root) (*Annotations, error) {
 		return nil, machineError(err)
 	}
 	var values map[string]string
-	if err := json.Unmarshal(text, &values); err != nil {
+	if err := json.Unmarshal(text, &values); err != nil || values == nil {
 		return nil, &InputError{AnnotationsPath, "it is no JSON object of texts, so nothing tells which config this node was born with", "provision the node again"}
 	}
 	said := &Annotations{Config: values[currentAnnotation]}

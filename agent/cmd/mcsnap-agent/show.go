@@ -36,7 +36,9 @@ func statusCommand(at *string) *cobra.Command {
 }
 
 func writeStatus(w io.Writer, s handoff.Status) {
-	line := func(what, format string, args ...any) { fmt.Fprintf(w, "%-12s %s\n", what, fmt.Sprintf(format, args...)) }
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(w, "%-12s %s\n", what, fmt.Sprintf(format, args...))
+	}
 	switch a := s.Annotations; {
 	case a != nil && a.Config != "":
 		line("born with", "%s", strings.TrimSpace(a.Config+" "+string(a.Digest)))
