@@ -62,6 +62,12 @@ const agentYAML = "apiVersion: mcsnap/v1\nservers:\n- https://mcs.example.com:22
 func born(t testing.TB, s *snapshot.Snapshot, changes map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
+	bornAt(t, dir, s, changes)
+	return dir
+}
+
+func bornAt(t testing.TB, dir string, s *snapshot.Snapshot, changes map[string]string) {
+	t.Helper()
 	files := map[string]string{
 		snapshot.Path:           string(s.Bytes()),
 		handoff.AnnotationsPath: annotations(s),
@@ -79,7 +85,6 @@ func born(t testing.TB, s *snapshot.Snapshot, changes map[string]string) string 
 			t.Fatal(err)
 		}
 	}
-	return dir
 }
 
 // server answers by digest from what it has, after a number of attempts.
