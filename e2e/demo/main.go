@@ -45,13 +45,13 @@ func run(ctx context.Context, keep bool) (err error) {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, d.server.stop())
+		err = errors.Join(err, d.server.Stop())
 		if keep {
 			fmt.Printf("\nKept: the node's root in %s/root, the cluster in %[1]s/cluster, the server's log in %[1]s/mcs.log\n", d.work)
 			return
 		}
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "\nWhat the server said last:\n%s\n", d.server.lastWords())
+			fmt.Fprintf(os.Stderr, "\nWhat the server said last:\n%s\n", d.server.LastWords())
 		}
 		err = errors.Join(err, os.RemoveAll(d.work))
 	}()
@@ -98,15 +98,11 @@ func asRoot() error {
 
 // prepare finds everything the steps need, so that a missing part is told before the story begins.
 func prepare() (*demo, error) {
-	top, err := lab.Top()
-	if err != nil {
-		return nil, err
-	}
 	version, err := ignitionVersion()
 	if err != nil {
 		return nil, err
 	}
-	return newDemo(top, version)
+	return newDemo(version)
 }
 
 func ignitionVersion() (string, error) {

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,8 @@ import (
 
 	ign "github.com/coreos/ignition/v2/config/v3_5/types"
 	"github.com/vincent-petithory/dataurl"
+
+	"github.com/mcsnap/mcsnap/e2e/witness"
 )
 
 // root is the node's root folder.
@@ -64,26 +65,16 @@ func (r root) hasFile(name string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// annotations are those the node will give itself when it registers.
-func (r root) annotations() (map[string]string, error) {
-	const name = "etc/machine-config-daemon/node-annotations.json"
-	text, err := os.ReadFile(r.path(name))
-	if err != nil {
-		return nil, err
-	}
-	var annotations map[string]string
-	if err := json.Unmarshal(text, &annotations); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return annotations, nil
-}
-
-// state is every file of the root: its mode, owner's link target or digest of its contents.
+// state is every file of the root, with its mode and its link target or the digest of its contents. The agent's own
+// record tells how a hand-over went, which is not part of what the node is.
 func (r root) state() (map[string]string, error) {
 	state := map[string]string{}
 	err := filepath.WalkDir(string(r), func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if name == r.path(witness.Record) {
+			return nil
 		}
 		info, err := entry.Info()
 		if err != nil {
@@ -123,18 +114,4 @@ func changes(before, after map[string]string) (names []string) {
 		}
 	}
 	return names
-}
-
-// flip changes one bit in the middle of a file.
-func (r root) flip(name string) error {
-	text, err := os.ReadFile(r.path(name))
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(r.path(name))
-	if err != nil {
-		return err
-	}
-	text[len(text)/2] ^= 1
-	return os.WriteFile(r.path(name), text, info.Mode().Perm())
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -21,35 +20,31 @@ import (
 
 	"github.com/mcsnap/mcsnap/e2e/example"
 	"github.com/mcsnap/mcsnap/e2e/lab"
+	"github.com/mcsnap/mcsnap/e2e/server"
+	"github.com/mcsnap/mcsnap/e2e/witness"
 	"github.com/mcsnap/mcsnap/snapshot"
-	"github.com/mcsnap/mcsnap/snapshot/lister"
 )
 
-const desiredConfig = "machineconfiguration.openshift.io/desiredConfig"
+const agentPath = "/usr/local/bin/mcsnap-agent"
 
 // demo is the stage: one cluster, one server, one node.
 type demo struct {
 	bin, work       string
 	ignitionVersion string
-	cluster         cluster
-	server          server
+	cluster         witness.Cluster
+	server          server.Server
 	root            root
 
 	born     example.Generation // what the node booted from
 	rendered *snapshot.Snapshot // born, sealed here from what was rendered: what everything is compared with
 }
 
-func newDemo(top, ignitionVersion string) (*demo, error) {
-	d := &demo{bin: filepath.Join(top, "bin"), ignitionVersion: ignitionVersion}
-	for _, program := range []string{"mcs", "ignition-stub", "mcsnap-agent"} {
-		if _, err := os.Stat(filepath.Join(d.bin, program)); err != nil {
-			return nil, fmt.Errorf("%w; build it with `make build`", err)
-		}
-	}
-	port, err := freePort()
+func newDemo(ignitionVersion string) (*demo, error) {
+	bin, err := server.Bin()
 	if err != nil {
 		return nil, err
 	}
+	d := &demo{bin: bin, ignitionVersion: ignitionVersion}
 	if d.born, err = example.Render(1); err != nil {
 		return nil, err
 	}
@@ -59,12 +54,11 @@ func newDemo(top, ignitionVersion string) (*demo, error) {
 	if d.work, err = os.MkdirTemp("", "mcsnap-demo-"); err != nil {
 		return nil, err
 	}
-	d.cluster = cluster{filepath.Join(d.work, "cluster")}
+	d.cluster = witness.Cluster{Folder: filepath.Join(d.work, "cluster")}
 	d.root = root(filepath.Join(d.work, "root"))
-	d.server = server{
-		log:    filepath.Join(d.work, "mcs.log"),
-		url:    fmt.Sprintf("https://localhost:%d", port),
-		caFile: filepath.Join(d.work, "state", "ca.crt"),
+	d.server = server.Server{
+		Cluster: d.cluster.Folder, State: filepath.Join(d.work, "state"), Log: filepath.Join(d.work, "mcs.log"),
+		Host: "localhost", Listen: "127.0.0.1",
 	}
 	return d, nil
 }
@@ -75,22 +69,16 @@ func (d *demo) serve(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := example.Write(d.cluster.folder, files); err != nil {
+	if err := example.Write(d.cluster.Folder, files); err != nil {
 		return "", err
 	}
-	if err := d.server.start(filepath.Join(d.bin, "mcs"), "bootstrap",
-		"--dir", d.cluster.folder, "--state-dir", filepath.Join(d.work, "state"), "--dev-tls", "--no-credentials",
-		"--listen", strings.Replace(strings.TrimPrefix(d.server.url, "https://"), "localhost", "127.0.0.1", 1),
-		"--external-url", d.server.url, "--agent", runtime.GOARCH+"="+filepath.Join(d.bin, "mcsnap-agent")); err != nil {
+	if err := d.server.Start(ctx); err != nil {
 		return "", err
 	}
-	if err := d.server.until(ctx, "its CA was there", func() bool { return d.server.trust() == nil }); err != nil {
+	if err := d.server.Serves(ctx, example.Pool, d.born.Name); err != nil {
 		return "", err
 	}
-	if err := d.serves(ctx, d.born.Name); err != nil {
-		return "", err
-	}
-	body, _, err := d.server.get(ctx, "/config/"+example.Pool)
+	body, _, err := d.server.Get(ctx, "/config/"+example.Pool)
 	if err != nil {
 		return "", err
 	}
@@ -104,22 +92,11 @@ func (d *demo) serve(ctx context.Context) (string, error) {
 		len(config.Passwd.Users[0].SSHAuthorizedKeys), len(body)/1000), nil
 }
 
-// serves waits until the pool's body is the one of a rendered config.
-func (d *demo) serves(ctx context.Context, name string) error {
-	return d.server.until(ctx, "it served "+name, func() bool {
-		_, header, err := d.server.get(ctx, "/config/"+example.Pool)
-		return err == nil && header.Get("Mcsnap-Rendered-Config") == name
-	})
-}
-
 // boot is step (b).
 func (d *demo) boot(ctx context.Context) (string, error) {
-	render := exec.CommandContext(ctx, filepath.Join(d.bin, "ignition-stub"), "render",
-		"--url", d.server.url+"/config/"+example.Pool, "--ca", d.server.caFile)
-	render.Stderr = os.Stderr
-	stub, err := render.Output()
+	stub, err := d.server.Stub(ctx, example.Pool)
 	if err != nil {
-		return "", fmt.Errorf("ignition-stub render: %w", err)
+		return "", err
 	}
 	booted, err := lab.Boot{Config: stub, Root: string(d.root), Timeout: 30 * time.Second}.Run(ctx)
 	if err != nil {
@@ -133,7 +110,7 @@ func (d *demo) boot(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(d.root.holds(config), d.root.hasFile(d.agentPath(), agent, 0o755)); err != nil {
+	if err := errors.Join(d.root.holds(config), d.root.hasFile(agentPath, agent, 0o755)); err != nil {
 		return "", err
 	}
 	if arguments := strings.Join(booted.KernelArgs, " "); arguments != "--should-exist mitigations=auto,nosmt" {
@@ -154,15 +131,15 @@ func (d *demo) moveOn(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := example.Write(d.cluster.folder, map[string][]byte{g.ConfigFile(): g.MachineConfig, g.PoolFile(): g.PoolObject}); err != nil {
+		if err := example.Write(d.cluster.Folder, map[string][]byte{g.ConfigFile(): g.MachineConfig, g.PoolFile(): g.PoolObject}); err != nil {
 			return "", err
 		}
-		if err := d.serves(ctx, g.Name); err != nil {
+		if err := d.server.Serves(ctx, example.Pool, g.Name); err != nil {
 			return "", err
 		}
 		names = append(names, short(g.Name))
 	}
-	if err := os.Remove(filepath.Join(d.cluster.folder, d.born.ConfigFile())); err != nil {
+	if err := os.Remove(filepath.Join(d.cluster.Folder, d.born.ConfigFile())); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("Meanwhile the cluster moves on: %s are rendered and served, and %s is deleted.",
@@ -171,11 +148,10 @@ func (d *demo) moveOn(ctx context.Context) (string, error) {
 
 // lookUp is step (d).
 func (d *demo) lookUp(context.Context) (string, error) {
-	annotations, err := d.root.annotations()
+	name, err := witness.Desired(string(d.root))
 	if err != nil {
 		return "", err
 	}
-	name := annotations[desiredConfig]
 	if name != d.born.Name {
 		return "", fmt.Errorf("the node's annotation names %q, want %q", name, d.born.Name)
 	}
@@ -188,10 +164,10 @@ func (d *demo) lookUp(context.Context) (string, error) {
 
 // handOver is step (e).
 func (d *demo) handOver(ctx context.Context) (string, error) {
-	if _, err := d.firstBoot(ctx); err != nil {
+	if err := d.firstBoot(ctx); err != nil {
 		return "", err
 	}
-	if err := d.handedOver(); err != nil {
+	if err := witness.HandedOver(string(d.root), d.rendered, d.cluster); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("The agent hands over, and the daemon has the exact config back, from the file and through the lister: %s.", d.rendered.Digest()), nil
@@ -203,18 +179,21 @@ func (d *demo) damage(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := d.root.flip(snapshot.Path); err != nil {
+	if err := witness.Flip(string(d.root), snapshot.Path); err != nil {
 		return "", err
 	}
 	_, damaged := snapshot.LoadFile(d.root.path(snapshot.Path))
 	if damaged == nil {
 		return "", errors.New("the damaged snapshot was accepted")
 	}
-	if _, err := d.firstBoot(ctx); err != nil {
+	if err := d.firstBoot(ctx); err != nil {
 		return "", err
 	}
-	if err := d.handedOver(); err != nil {
+	if err := witness.HandedOver(string(d.root), d.rendered, d.cluster); err != nil {
 		return "", err
+	}
+	if source, err := witness.Source(string(d.root)); err != nil || source != "fetched" {
+		return "", fmt.Errorf("the agent says its snapshot is %q, %v; want it fetched", source, err)
 	}
 	after, err := d.root.state()
 	if err != nil {
@@ -226,68 +205,11 @@ func (d *demo) damage(ctx context.Context) (string, error) {
 	return "One byte of the snapshot is flipped: the agent notices, fetches it back by its digest from a server whose pool is three configs on, and every file is as before.", nil
 }
 
-// firstBoot runs the agent that Ignition wrote onto the root, on that root, and returns what it said.
-func (d *demo) firstBoot(ctx context.Context) (string, error) {
-	said, err := exec.CommandContext(ctx, d.root.path(d.agentPath()), "firstboot", "--root", string(d.root)).CombinedOutput()
+// firstBoot runs the agent that Ignition wrote onto the root, on that root.
+func (d *demo) firstBoot(ctx context.Context) error {
+	said, err := exec.CommandContext(ctx, d.root.path(agentPath), "firstboot", "--root", string(d.root)).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("mcsnap-agent firstboot: %w: %s", err, said)
-	}
-	return string(said), nil
-}
-
-func (d *demo) agentPath() string { return "/usr/local/bin/mcsnap-agent" }
-
-// handedOver checks what a daemon finds: its current config, and the same through the two ways of reading the snapshot.
-func (d *demo) handedOver() error {
-	const currentConfig = "/etc/machine-config-daemon/currentconfig"
-	current, err := os.ReadFile(d.root.path(currentConfig))
-	if err != nil {
-		return err
-	}
-	if err := d.same(currentConfig, current); err != nil {
-		return err
-	}
-	var object mcfgv1.MachineConfig
-	if err := json.Unmarshal(current, &object); err != nil {
-		return fmt.Errorf("%s: %w", currentConfig, err)
-	}
-	if owners := object.OwnerReferences; len(owners) != 1 || owners[0].Kind != "MachineConfigPool" || owners[0].Name != example.Pool {
-		return fmt.Errorf("%s is owned by %v, want the pool", currentConfig, owners)
-	}
-	if info, err := os.Stat(d.root.path(currentConfig)); err != nil || info.Mode().Perm() != 0o600 {
-		return fmt.Errorf("%s: %v, %w; want mode 0600", currentConfig, info, err)
-	}
-
-	fromFile, err := snapshot.LoadFile(d.root.path(snapshot.Path))
-	if err != nil {
-		return err
-	}
-	if err := d.same(snapshot.Path, fromFile.MachineConfig()); err != nil {
-		return err
-	}
-	overlay, err := lister.New(d.cluster, fromFile, nil)
-	if err != nil {
-		return err
-	}
-	listed, err := overlay.Get(d.born.Name)
-	if err != nil {
-		return fmt.Errorf("through the lister overlay: %w", err)
-	}
-	text, err := json.Marshal(listed)
-	if err != nil {
-		return err
-	}
-	return d.same("the lister overlay", text)
-}
-
-// same checks that a MachineConfig is the one that was rendered, down to its digest.
-func (d *demo) same(what string, config []byte) error {
-	got, err := snapshot.Seal(config, example.Pool)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	if got.Digest() != d.rendered.Digest() || got.Name() != d.born.Name {
-		return fmt.Errorf("%s: %s %s, want %s %s", what, got.Name(), got.Digest(), d.born.Name, d.rendered.Digest())
+		return fmt.Errorf("mcsnap-agent firstboot: %w: %s", err, said)
 	}
 	return nil
 }

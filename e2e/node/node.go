@@ -28,7 +28,6 @@ type Node struct {
 	console console
 	machine *exec.Cmd // nspawn, while the machine is on
 	gone    chan error
-	leader  int // the machine's PID 1, as seen from here
 }
 
 // Root is the machine's root folder. While the machine is on, what it mounted over it is not seen here.
@@ -47,8 +46,8 @@ func (n *Node) Ignite(ctx context.Context, stub []byte, limit time.Duration) (la
 	return booted, nil
 }
 
-// Start switches the machine on and returns when its systemd answers.
-func (n *Node) Start(ctx context.Context) error {
+// SwitchOn switches the machine on and returns at once.
+func (n *Node) SwitchOn() error {
 	if n.machine != nil {
 		return fmt.Errorf("node %s is on already", n.Name)
 	}
@@ -70,11 +69,15 @@ func (n *Node) Start(ctx context.Context) error {
 	gone := make(chan error, 1)
 	go func() { gone <- machine.Wait() }()
 	n.machine, n.gone = machine, gone
+	return nil
+}
 
-	if !until(ctx, 20*time.Second, func() bool {
-		n.leader, err = child(machine.Process.Pid)
-		return err == nil && n.answers(ctx)
-	}) {
+// Start switches the machine on and returns when its systemd answers.
+func (n *Node) Start(ctx context.Context) error {
+	if err := n.SwitchOn(); err != nil {
+		return err
+	}
+	if !until(ctx, 20*time.Second, func() bool { return n.answers(ctx) }) {
 		return errors.Join(fmt.Errorf("node %s: systemd does not answer; its console says:\n%s", n.Name, n.Console()), n.CutPower())
 	}
 	return nil
@@ -91,7 +94,11 @@ func (n *Node) Run(ctx context.Context, args ...string) (string, error) {
 	if n.machine == nil {
 		return "", fmt.Errorf("node %s is off", n.Name)
 	}
-	enter := []string{"--target", strconv.Itoa(n.leader), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd"}
+	leader, err := child(n.machine.Process.Pid)
+	if err != nil {
+		return "", fmt.Errorf("node %s has no PID 1: %w", n.Name, err)
+	}
+	enter := []string{"--target", strconv.Itoa(leader), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd"}
 	out, err := exec.CommandContext(ctx, "nsenter", append(enter, args...)...).CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("node %s: %s: %w: %s", n.Name, strings.Join(args, " "), err, bytes.TrimSpace(out))
@@ -167,9 +174,9 @@ func (n *Node) CutPower() error {
 	if n.machine == nil {
 		return nil
 	}
-	if n.leader != 0 {
+	if leader, err := child(n.machine.Process.Pid); err == nil {
 		// PID 1 of a namespace takes everything in it along.
-		if err := syscall.Kill(n.leader, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		if err := syscall.Kill(leader, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("node %s: cut its power: %w", n.Name, err)
 		}
 	}
@@ -177,8 +184,19 @@ func (n *Node) CutPower() error {
 		return fmt.Errorf("node %s: cut its power: %w", n.Name, err)
 	}
 	<-n.gone
-	n.machine, n.leader = nil, 0
+	n.machine = nil
 	return nil
+}
+
+// Remove cuts the machine's power and takes its disk and its cable away.
+func (n *Node) Remove() error {
+	if err := n.CutPower(); err != nil {
+		return err
+	}
+	if err := sequence(context.Background(), "ip netns delete "+n.Name, "umount "+n.Root()); err != nil {
+		return fmt.Errorf("remove node %s: %w", n.Name, err)
+	}
+	return os.RemoveAll(n.dir)
 }
 
 // Console is what all boots of the machine printed.

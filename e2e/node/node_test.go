@@ -29,7 +29,7 @@ func TestMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := n.CutPower(); err != nil {
+		if err := n.Remove(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package witness
 
 import (
 	"fmt"
@@ -13,10 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// cluster is what the cluster knows: the folder's MachineConfigs, read as a daemon reads them, through a lister.
-type cluster struct{ folder string }
+// Cluster is what a cluster knows: the MachineConfigs of a folder, read as a daemon reads them, through a lister.
+type Cluster struct{ Folder string }
 
-func (c cluster) Get(name string) (*mcfgv1.MachineConfig, error) {
+// Get is a daemon's look-up by name: what is not there is NotFound, with the API server's own words.
+func (c Cluster) Get(name string) (*mcfgv1.MachineConfig, error) {
 	all, err := c.List(labels.Everything())
 	if err != nil {
 		return nil, err
@@ -29,8 +30,9 @@ func (c cluster) Get(name string) (*mcfgv1.MachineConfig, error) {
 	return nil, apierrors.NewNotFound(mcfgv1.Resource("machineconfigs"), name)
 }
 
-func (c cluster) List(selector labels.Selector) ([]*mcfgv1.MachineConfig, error) {
-	files, err := filepath.Glob(filepath.Join(c.folder, "machine-configs", "*.yaml"))
+// List returns every config that a selector matches.
+func (c Cluster) List(selector labels.Selector) ([]*mcfgv1.MachineConfig, error) {
+	files, err := filepath.Glob(filepath.Join(c.Folder, "machine-configs", "*.yaml"))
 	if err != nil {
 		return nil, err
 	}
