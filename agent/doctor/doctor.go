@@ -31,8 +31,9 @@ type Source struct {
 	Says string `json:"says"`
 }
 
-// Ask asks the node's servers whether they still have a digest, and says what they answered when they do not.
-type Ask func(ctx context.Context, config *handoff.Config, digest snapshot.Digest) error
+// Ask asks the node's servers whether they still have a digest, and says what they answered when they do not. token is
+// the content of the token file, "" without one.
+type Ask func(ctx context.Context, config *handoff.Config, token string, digest snapshot.Digest) error
 
 // Examine looks at a node. ask is nil when no server is to be asked, dump when there is no dump of the cluster.
 func Examine(ctx context.Context, node *root.Root, ask Ask, dump *Dump) Report {
@@ -107,7 +108,11 @@ func server(ctx context.Context, node *root.Root, ask Ask, digest snapshot.Diges
 	case ask == nil:
 		source.Says = "not asked: --offline"
 	default:
-		if err := ask(ctx, config, digest); err != nil {
+		token, err := handoff.ReadToken(node)
+		if err == nil {
+			err = ask(ctx, config, token, digest)
+		}
+		if err != nil {
 			source.Says = err.Error()
 		} else {
 			source.Has, source.Says = true, "has "+string(digest)

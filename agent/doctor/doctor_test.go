@@ -75,8 +75,8 @@ func node(t *testing.T, s *snapshot.Snapshot, changes map[string]string) *root.R
 
 func TestExamine(t *testing.T) {
 	s := sealed(t, rendered("old", "old"))
-	has := func(context.Context, *handoff.Config, snapshot.Digest) error { return nil }
-	gone := func(context.Context, *handoff.Config, snapshot.Digest) error {
+	has := func(context.Context, *handoff.Config, string, snapshot.Digest) error { return nil }
+	gone := func(context.Context, *handoff.Config, string, snapshot.Digest) error {
 		return errors.New("https://mcs.example.com: 503 Service Unavailable")
 	}
 	exported, err := s.Export("")

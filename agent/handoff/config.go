@@ -76,6 +76,15 @@ func ReadConfig(node *root.Root) (*Config, error) {
 	return config, nil
 }
 
+// ReadToken reads the credential for the servers, "" when the node has none.
+func ReadToken(node *root.Root) (string, error) {
+	token, err := node.ReadFile(TokenPath, maxSmall)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(token)), machineError(err)
+}
+
 func parseConfig(text []byte) (*Config, error) {
 	var keys map[string]any
 	if err := yaml.UnmarshalStrict(text, &keys); err != nil {

@@ -137,13 +137,13 @@ func refetch(ctx context.Context, b *boot) (state, error) {
 		damaged.Refetch = fmt.Errorf("%s: missing, so no server is known; write it, or provision the node again", ConfigPath)
 		return nil, damaged
 	}
-	token, err := b.Node.ReadFile(TokenPath, maxSmall)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, machineError(err)
+	token, err := ReadToken(b.Node)
+	if err != nil {
+		return nil, err
 	}
 	b.Tell.Status(fmt.Sprintf("%s is damaged or missing: fetching %s from %s", snapshot.Path, b.born.Digest, strings.Join(config.Servers, ", ")))
 	damaged.Network = true
-	s, attempts, err := b.Fetch(ctx, config, strings.TrimSpace(string(token)), b.born.Digest)
+	s, attempts, err := b.Fetch(ctx, config, token, b.born.Digest)
 	b.outcome.Attempts = attempts
 	if err != nil {
 		damaged.Refetch = err

@@ -38,7 +38,7 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	if damaged, is := errors.AsType[*handoff.DamagedError](err); is {
-		if damaged.Network {
+		if damaged.Network && !isA[*snapshot.DigestError](damaged.Refetch) {
 			return exitNetwork
 		}
 		return exitVerification
