@@ -81,6 +81,10 @@ func disk3(t testing.TB, cfg types.Config) disk {
 	for _, u := range cfg.Systemd.Units {
 		text := enabled(u.Enabled) + masked(value(u.Mask)) + value(u.Contents)
 		for _, dropin := range u.Dropins {
+			if dropin.Contents != nil && *dropin.Contents == "" { // a file like any other, and in 2.2 written as one
+				d.Nodes["/etc/systemd/system/"+u.Name+".d/"+dropin.Name] = node{Kind: "file", Mode: 0o644}
+				continue
+			}
 			text += "\n--- " + dropin.Name + "\n" + value(dropin.Contents)
 		}
 		d.Units[u.Name] = text
