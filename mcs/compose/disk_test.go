@@ -30,8 +30,6 @@ type disk struct {
 	Units map[string]string
 }
 
-func (d disk) clone() disk { return disk{maps.Clone(d.Nodes), maps.Clone(d.Units)} }
-
 // open reads a body of any version.
 func open(t testing.TB, body []byte, v specver.Version) disk {
 	t.Helper()
