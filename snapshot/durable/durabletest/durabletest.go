@@ -28,6 +28,8 @@ type Disk struct {
 	Err error
 	// Done has the failing step take place all the same, as when the answer is lost but not the deed.
 	Done bool
+	// Before is called before each step, which it may not let happen (a process can kill itself here).
+	Before func(step int, name string)
 	// Dead has all later steps fail too, as after a power cut or kill -9.
 	Dead bool
 
@@ -51,10 +53,9 @@ func (d *Disk) step(name string, do func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.steps = append(d.steps, name)
-	at := len(d.steps)
-	fault := d.Err
-	if fault == nil {
-		fault = ErrPowerCut
+	at, fault := len(d.steps), d.fault()
+	if d.Before != nil {
+		d.Before(at, name)
 	}
 	switch {
 	case d.FailAt > 0 && d.Dead && at > d.FailAt:
@@ -68,6 +69,13 @@ func (d *Disk) step(name string, do func() error) error {
 		return fault
 	}
 	return do()
+}
+
+func (d *Disk) fault() error {
+	if d.Err != nil {
+		return d.Err
+	}
+	return ErrPowerCut
 }
 
 // undoing notes how to take back a change of a folder.
@@ -117,15 +125,15 @@ func (d *Disk) Lstat(name string) (fs.FileInfo, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.FailAt > 0 && d.Dead && len(d.steps) >= d.FailAt {
-		return nil, ErrPowerCut
+		return nil, d.fault()
 	}
 	return os.Lstat(name)
 }
 
-// Sync is fsync by name, on a file or folder.
+// Sync is fsync by name, on a file or folder. Only the book is kept: no real disk is waited for.
 func (d *Disk) Sync(name string) error {
 	return d.step("sync "+name, func() error {
-		if err := durable.OS.Sync(name); err != nil {
+		if _, err := os.Lstat(name); err != nil {
 			return err
 		}
 		delete(d.undo, name)

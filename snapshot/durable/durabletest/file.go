@@ -56,9 +56,6 @@ func (f *file) Write(p []byte) (n int, err error) {
 
 func (f *file) Sync() error {
 	return f.disk.step("fsync "+f.name, func() error {
-		if err := f.file.Sync(); err != nil {
-			return err
-		}
 		delete(f.disk.dirty, f.name)
 		return nil
 	})
