@@ -30,8 +30,6 @@ type disk struct {
 	Units map[string]string
 }
 
-func (d disk) clone() disk { return disk{maps.Clone(d.Nodes), maps.Clone(d.Units)} }
-
 // open reads a body of any version.
 func open(t testing.TB, body []byte, v specver.Version) disk {
 	t.Helper()
@@ -53,6 +51,9 @@ func disk3(t testing.TB, cfg types.Config) disk {
 	t.Helper()
 	d := disk{Nodes: map[string]node{}, Units: map[string]string{}}
 	for _, ref := range cfg.Ignition.Config.Merge {
+		if !strings.HasPrefix(value(ref.Source), "data:") {
+			continue
+		}
 		inner, _, err := specver.Up([]byte(read(t, value(ref.Source), value(ref.Compression))))
 		if err != nil {
 			t.Fatal(err)
@@ -81,6 +82,10 @@ func disk3(t testing.TB, cfg types.Config) disk {
 	for _, u := range cfg.Systemd.Units {
 		text := enabled(u.Enabled) + masked(value(u.Mask)) + value(u.Contents)
 		for _, dropin := range u.Dropins {
+			if dropin.Contents != nil && *dropin.Contents == "" { // a file like any other, and in 2.2 written as one
+				d.Nodes["/etc/systemd/system/"+u.Name+".d/"+dropin.Name] = node{Kind: "file", Mode: 0o644}
+				continue
+			}
 			text += "\n--- " + dropin.Name + "\n" + value(dropin.Contents)
 		}
 		d.Units[u.Name] = text
@@ -91,15 +96,6 @@ func disk3(t testing.TB, cfg types.Config) disk {
 func disk2(t testing.TB, cfg v2_2.Config) disk {
 	t.Helper()
 	d := disk{Nodes: map[string]node{}, Units: map[string]string{}}
-	for _, ref := range cfg.Ignition.Config.Append {
-		var inner v2_2.Config
-		if err := json.Unmarshal([]byte(read(t, ref.Source, "")), &inner); err != nil {
-			t.Fatal(err)
-		}
-		nested := disk2(t, inner)
-		maps.Copy(d.Nodes, nested.Nodes)
-		maps.Copy(d.Units, nested.Units)
-	}
 	ids := func(n v2_2.Node) (uid, gid int) {
 		if n.User != nil {
 			uid = value(n.User.ID)
