@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/vincent-petithory/dataurl"
 )
@@ -76,18 +77,27 @@ func Inflate(compressed []byte, limit int64) ([]byte, error) {
 // Compress returns data as a gzip stream of best compression, which depends on data alone: no name, no time.
 func Compress(data []byte) []byte {
 	var compressed bytes.Buffer
-	stream, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
-	if err == nil {
-		_, err = stream.Write(data)
-	}
+	stream := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(stream)
+	stream.Reset(&compressed)
+	_, err := stream.Write(data)
 	if err == nil {
 		err = stream.Close()
 	}
 	if err != nil {
-		panic(err) // writes to memory do not fail, and the level is a known one
+		panic(err) // writes to memory do not fail
 	}
 	return compressed.Bytes()
 }
+
+// compressors are kept because a new one clears more than a megabyte, for files of a few hundred bytes each.
+var compressors = sync.Pool{New: func() any {
+	stream, err := gzip.NewWriterLevel(nil, gzip.BestCompression)
+	if err != nil {
+		panic(err) // the level is a known one
+	}
+	return stream
+}}
 
 // Base64 returns a data URL of data.
 func Base64(data []byte) string {

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMANDS := ./mcs/cmd/... ./ignition-stub/cmd/... ./agent/cmd/...
+# RACE=1 runs the tests under the race detector, which needs a C compiler.
+RACE ?=
+TESTFLAGS ?=
+FOLDERS := $(wildcard agent deploy e2e ignition-stub mcs snapshot systemd)
+# Ignition is a name: an error may begin with it.
+CHECKS := -checks inherit,-ST1005
+
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
+.PHONY: help build demo test e2e bench lint fmt generate ci lab-ignition lab-ignition035 lab-kube lab-lint lab-debian clean
+help: ## this list
+	@echo 'make TARGET, where TARGET is one of'
+	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+build: ## the programs, static, into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ $(COMMANDS)
+
+demo: build lab-ignition ## one node's life on this machine, with the real Ignition (KEEP=1 leaves its root)
+	@go run ./e2e/demo
+
+test: lab-ignition lab-ignition035 lab-kube ## every test of every day, the real parts included (RACE=1: under the race detector)
+	go test $(if $(RACE),-race) $(TESTFLAGS) ./...
+
+e2e: build lab-ignition lab-debian ## stories on machines that boot for real; as root
+	go test -tags e2e -exec $(CURDIR)/e2e/node/inside -count=1 -timeout 30m $(TESTFLAGS) ./e2e/node ./e2e/story
+
+bench: ## how fast, and how big
+	go test -run '^$$' -bench . -benchmem ./...
+
+lint: lab-lint ## formatting, go vet, staticcheck, go.mod
+	@unformatted=$$(gofmt -l $(FOLDERS)); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; }
+	go vet ./...
+	go vet -tags e2e ./e2e/...
+	go mod tidy -diff
+	"$$(e2e/lab/where lint)/staticcheck" $(CHECKS) ./...
+	"$$(e2e/lab/where lint)/staticcheck" $(CHECKS) -tags e2e ./e2e/...
+
+fmt: ## formats every Go file
+	gofmt -w $(FOLDERS)
+
+generate: ## whatever in the repository is made by a program
+	go generate ./...
+
+ci: ## what continuous integration runs, from a machine with Go, git and make
+	.ci/run
+
+lab-ignition lab-ignition035 lab-kube lab-lint lab-debian:
+	@$(MAKE) --no-print-directory -C e2e/lab $(@:lab-%=%)
+
+clean: ## removes bin/ (the lab's programs stay: make -C e2e/lab clean)
+	rm -rf bin

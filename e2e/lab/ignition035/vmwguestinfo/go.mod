@@ -1,0 +1,3 @@
+module github.com/sigma/vmw-guestinfo
+
+go 1.26

@@ -1,0 +1,3 @@
+module github.com/vmware/vmw-ovflib
+
+go 1.26

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package story
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/mcsnap/mcsnap/e2e/witness"
+	"github.com/mcsnap/mcsnap/snapshot"
+)
+
+// Power fails at a random moment of the first boot, again and again, on machines whose snapshot has to be fetched back
+// first. Wherever it fails, the boot that is allowed to finish ends in the same state. (The kernel lives on here, so
+// what was written is not lost as on a real power cut; snapshot/durable's own tests are for that.)
+func TestPowerCuts(t *testing.T) {
+	const machines, cuts = 3, 3
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := raise(t)
+	for machine := range machines {
+		n := s.newNode(fmt.Sprintf("cut%d", machine))
+		s.must(witness.Flip(n.Root(), snapshot.Path))
+		for range cuts {
+			s.must(n.SwitchOn())
+			// A boot takes about a second here, the agent's part of it a few milliseconds somewhere in its middle.
+			time.Sleep(200*time.Millisecond + time.Duration(random.Int64N(int64(1500*time.Millisecond))))
+			s.must(n.CutPower())
+		}
+		s.boots(n)
+		s.isGeneration(n, 1, "fetched")
+		s.must(n.PowerOff(t.Context()))
+	}
+}
