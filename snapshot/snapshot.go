@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gowebpki/jcs"
 )
@@ -102,12 +103,37 @@ func (s *Snapshot) Export(poolUID string) ([]byte, error) {
 		"controller":         true,
 		"blockOwnerDeletion": true,
 	}})
-	object["metadata"] = mustMarshal(metadata)
-	exported, err := jcs.Transform(mustMarshal(object))
+	if object["metadata"], err = jcs.Transform(mustMarshal(metadata)); err != nil {
+		return nil, &NotJSONError{Cause: err}
+	}
+	exported, err := join(object)
 	if err != nil {
 		return nil, &NotJSONError{Cause: err}
 	}
 	return append(exported, '\n'), nil
+}
+
+// join is the RFC 8785 form of an object whose members are in it already: the spec, which is nearly all of a config, is
+// copied and not parsed again. RFC 8785 orders keys by their UTF-16 form, which is that of their bytes up to U+FFFF.
+func join(object map[string]json.RawMessage) ([]byte, error) {
+	size := 2
+	for key, value := range object {
+		if strings.ContainsFunc(key, func(r rune) bool { return r > 0xFFFF }) {
+			return jcs.Transform(mustMarshal(object))
+		}
+		size += len(key) + len(value) + 4
+	}
+	joined := make([]byte, 0, size)
+	separator := byte('{')
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		name, err := jcs.Transform(quote(key))
+		if err != nil {
+			return nil, err
+		}
+		joined = append(append(append(append(joined, separator), name...), ':'), object[key]...)
+		separator = ','
+	}
+	return append(joined, '}'), nil
 }
 
 // quote is a JSON string without the escapes that encoding/json adds for HTML.

@@ -68,9 +68,9 @@ func run(ctx context.Context, keep bool) (err error) {
 		if err != nil {
 			return fmt.Errorf("step (%s) did not go as told: %w", step.name, err)
 		}
-		fmt.Printf("(%s) %s [%.1f s]\n", step.name, line, time.Since(began).Seconds())
+		fmt.Printf("(%s) %4.1f s  %s\n", step.name, time.Since(began).Seconds(), line)
 	}
-	fmt.Printf("\nThe cluster has forgotten %s. The node has not, and nothing had to be pinned for it.\n", d.born.Name)
+	fmt.Printf("\nThe cluster has forgotten %s.\nThe node has not, and nothing had to be pinned for it.\n", d.born.Name)
 	return nil
 }
 

@@ -86,10 +86,9 @@ func (d *demo) serve(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Pool %s is served: %s, %d files, %d units, %d kernel arguments, %d SSH key, in %d KB.",
-		example.Pool, d.born.Name, len(config.Storage.Files), len(config.Systemd.Units),
-		len(config.KernelArguments.ShouldExist)+len(d.bornObject().Spec.KernelArguments),
-		len(config.Passwd.Users[0].SSHAuthorizedKeys), len(body)/1000), nil
+	return fmt.Sprintf("mcs serves pool %s: %s, with %d files, %d units, %d kernel arguments and an SSH key, in %d KB",
+		example.Pool, short(d.born.Name), len(config.Storage.Files), len(config.Systemd.Units),
+		len(config.KernelArguments.ShouldExist)+len(d.bornObject().Spec.KernelArguments), len(body)/1000), nil
 }
 
 // boot is step (b).
@@ -119,8 +118,8 @@ func (d *demo) boot(ctx context.Context) (string, error) {
 	if info, err := os.Stat(d.root.path(snapshot.Path)); err != nil || info.Mode().Perm() != 0o600 {
 		return "", fmt.Errorf("%s on the root: %v, %w; want mode 0600", snapshot.Path, info, err)
 	}
-	return fmt.Sprintf("Ignition reads a stub of %d bytes, fetches over TLS and writes all of it onto a bare root, "+
-		"with the agent (%.1f MB) and %s.", len(stub), float64(len(agent))/1e6, snapshot.Path), nil
+	return fmt.Sprintf("Ignition starts from a stub of %d bytes, and all of it is on the node, %s and the agent (%.1f MB) too",
+		len(stub), snapshot.Path, float64(len(agent))/1e6), nil
 }
 
 // moveOn is step (c).
@@ -137,13 +136,13 @@ func (d *demo) moveOn(ctx context.Context) (string, error) {
 		if err := d.server.Serves(ctx, example.Pool, g.Name); err != nil {
 			return "", err
 		}
-		names = append(names, short(g.Name))
+		names = append(names, strings.TrimPrefix(short(g.Name), "rendered-worker-"))
 	}
 	if err := os.Remove(filepath.Join(d.cluster.Folder, d.born.ConfigFile())); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Meanwhile the cluster moves on: %s are rendered and served, and %s is deleted.",
-		strings.Join(names, ", "), short(d.born.Name)), nil
+	return fmt.Sprintf("the cluster moves on: %s, %s and %s are rendered, and %s is deleted",
+		names[0], names[1], names[2], short(d.born.Name)), nil
 }
 
 // lookUp is step (d).
@@ -159,7 +158,7 @@ func (d *demo) lookUp(context.Context) (string, error) {
 	if !apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("looking %s up gave %v, want NotFound", name, err)
 	}
-	return fmt.Sprintf("A daemon of today looks up what the node's annotation names: %v. Such a node is degraded for good.", err), nil
+	return fmt.Sprintf("a daemon of today asks for its config by name: %s", strings.ReplaceAll(err.Error(), d.born.Name, short(d.born.Name))), nil
 }
 
 // handOver is step (e).
@@ -170,7 +169,8 @@ func (d *demo) handOver(ctx context.Context) (string, error) {
 	if err := witness.HandedOver(string(d.root), d.rendered, d.cluster); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("The agent hands over, and the daemon has the exact config back, from the file and through the lister: %s.", d.rendered.Digest()), nil
+	return fmt.Sprintf("the agent hands over; file and lister both give the daemon %s…, exactly what was rendered",
+		d.rendered.Digest()[:len("sha256:")+12]), nil
 }
 
 // damage is step (f).
@@ -202,7 +202,7 @@ func (d *demo) damage(ctx context.Context) (string, error) {
 	if differ := changes(before, after); len(differ) > 0 {
 		return "", fmt.Errorf("after the repair these are not as before: %s", strings.Join(differ, ", "))
 	}
-	return "One byte of the snapshot is flipped: the agent notices, fetches it back by its digest from a server whose pool is three configs on, and every file is as before.", nil
+	return "one bit of the snapshot flips: the agent notices, fetches it back by digest, and every file is as it was", nil
 }
 
 // firstBoot runs the agent that Ignition wrote onto the root, on that root.

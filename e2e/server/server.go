@@ -84,7 +84,7 @@ func (s *Server) Start(ctx context.Context) (err error) {
 	defer out.Close()
 	cmd := exec.Command(filepath.Join(s.bin, "mcs"), "bootstrap",
 		"--dir", s.Cluster, "--state-dir", s.State, "--dev-tls", "--no-credentials",
-		"--listen", fmt.Sprintf("%s:%d", s.Listen, s.Port), "--external-url", s.URL(),
+		"--listen", fmt.Sprintf("%s:%d", s.Listen, s.Port), "--metrics-listen=", "--external-url", s.URL(),
 		"--agent", runtime.GOARCH+"="+filepath.Join(s.bin, "mcsnap-agent"))
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

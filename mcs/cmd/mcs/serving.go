@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+
+	"github.com/mcsnap/mcsnap/mcs/run"
+	"github.com/mcsnap/mcsnap/mcs/serve"
+	"github.com/mcsnap/mcsnap/mcs/specver"
+)
+
+// serving holds the flags that every serving command has.
+type serving struct {
+	stateDir, metricsListen                   string
+	listen, plainListen, externalURLs         []string
+	devTLS                                    bool
+	devTLSNames                               []string
+	tlsCert, tlsKey, tlsCA, tlsMin            string
+	tlsSuites                                 []string
+	agents                                    []string
+	defaultSpec, unknownPool, unauthenticated string
+	tokenFile, gate                           string
+	allow, deny                               []string
+	accessLog, compatContent                  bool
+	maxInFlight, maxConnections               int
+	headerTimeout, idleTimeout, stall, drain  time.Duration
+	logFormat, logLevel                       string
+}
+
+func (s *serving) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.stateDir, "state-dir", "/var/lib/mcs", "folder for snapshots, agents and --dev-tls's certificates; it holds secrets")
+	f.StringArrayVar(&s.listen, "listen", []string{":22623"}, "address for TLS, repeatable; no host means every address, IPv4 and IPv6")
+	f.StringArrayVar(&s.plainListen, "listen-plain", nil, "address without TLS, repeatable; OpenShift's is :22624")
+	f.StringVar(&s.metricsListen, "metrics-listen", "127.0.0.1:9623", "address for /metrics, \"\" for none")
+	f.StringArrayVar(&s.externalURLs, "external-url", nil, "how nodes reach this server, https://host:port; repeatable, agents are fetched from the first")
+
+	f.BoolVar(&s.devTLS, "dev-tls", false, "make a CA and a certificate in the state folder")
+	f.StringArrayVar(&s.devTLSNames, "dev-tls-san", nil, "another name or address for --dev-tls's certificate, repeatable (10.0.2.2: the host, seen from QEMU)")
+	f.StringVar(&s.tlsCert, "tls-cert", "", "certificate, PEM with its chain; taken up again when it changes together with the key")
+	f.StringVar(&s.tlsKey, "tls-key", "", "the certificate's key, PEM")
+	f.StringVar(&s.tlsCA, "tls-ca", "", "what verifies --tls-cert, PEM, for the agent on the node; without it the node's own authorities do")
+	f.StringVar(&s.tlsMin, "tls-min-version", "1.2", "1.2 or 1.3; 1.3 locks out the probes of some load balancers")
+	f.StringSliceVar(&s.tlsSuites, "tls-cipher-suites", nil, "suites for TLS 1.2, Go's names, comma-separated; empty means Go's choice")
+
+	f.StringArrayVar(&s.agents, "agent", nil, "agent to hand out, ARCH=FILE (amd64=/usr/local/bin/mcsnap-agent), repeatable; none: the OS image brings it")
+	f.BoolVar(&s.compatContent, "compat-content-file", false, "also write /etc/mcs-machine-config-content.json on nodes, for tools that read it")
+	f.StringVar(&s.defaultSpec, "default-spec", "", "Ignition version for clients that name none, such as 2.2.0 (OpenShift's); empty means the config's own")
+	f.StringVar(&s.unknownPool, "unknown-pool", "retry", "retry: 503, the pool may be made; reject: 404, which ends the boot")
+
+	f.StringVar(&s.tokenFile, "token-file", "", "ask for one of the bearer tokens in this file, one a line, until=TIME may follow; taken up again when it changes")
+	f.StringSliceVar(&s.allow, "allow-cidr", nil, "only these addresses may have configs, comma-separated")
+	f.StringSliceVar(&s.deny, "deny-cidr", nil, "these addresses may not have configs, comma-separated; wins over --allow-cidr")
+	f.StringVar(&s.gate, "gate", "enforce", "enforce the rules on tokens and addresses, or only log what they would refuse")
+	f.StringVar(&s.unauthenticated, "unauthenticated", "retry", "what the gate refuses: retry with 503, or reject with 401 and 403, which ends the boot")
+
+	f.IntVar(&s.maxInFlight, "max-in-flight", 0, "requests answered at the same time, more get 503 at once (default 2048)")
+	f.IntVar(&s.maxConnections, "max-connections", 0, "open connections, more are closed at once (default 8192)")
+	f.DurationVar(&s.headerTimeout, "header-timeout", 0, "for TLS and a request's header (default 5s)")
+	f.DurationVar(&s.idleTimeout, "idle-timeout", 0, "for a connection without a request (default 30s)")
+	f.DurationVar(&s.stall, "stall-timeout", 0, "for a client that takes nothing of a body (default 1m)")
+	f.DurationVar(&s.drain, "drain-timeout", 0, "for bodies on their way when the server ends (default 1m)")
+
+	f.BoolVar(&s.accessLog, "access-log", true, "one line per request")
+	f.StringVar(&s.logFormat, "log-format", "text", "text or json")
+	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+}
+
+// logger makes the log on stderr.
+func (s *serving) logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
+		return nil, usage("--log-level %.20q: use debug, info, warn or error", s.logLevel)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch s.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
+	}
+	return nil, usage("--log-format %.20q: use text or json", s.logFormat)
+}
+
+// config turns the flags into a configuration, or says which flag is wrong.
+func (s *serving) config() (run.Config, error) {
+	log, err := s.logger()
+	if err != nil {
+		return run.Config{}, err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	cfg := run.Config{
+		StateDir: s.stateDir, Listen: s.listen, ListenPlain: s.plainListen, ListenMetrics: s.metricsListen,
+		CompatContentFile: s.compatContent, TokenFile: s.tokenFile, Log: log, Registry: registry, Version: version,
+		TLS: run.TLS{
+			TLSConfig: serve.TLSConfig{MinVersion: s.tlsMin, CipherSuites: s.tlsSuites},
+			Dev:       s.devTLS, DevNames: s.devTLSNames, Cert: s.tlsCert, Key: s.tlsKey, CA: s.tlsCA,
+		},
+		Serve: serve.Config{
+			AccessLog: s.accessLog, MaxInFlight: s.maxInFlight, MaxConnections: s.maxConnections,
+			HeaderTimeout: s.headerTimeout, IdleTimeout: s.idleTimeout, StallTimeout: s.stall, DrainTimeout: s.drain,
+		},
+	}
+	for _, step := range []func(*run.Config) error{s.urls, s.certificates, s.agentFiles, s.policies, s.addresses} {
+		if err := step(&cfg); err != nil {
+			return cfg, err
+		}
+	}
+	return cfg, nil
+}
+
+func (s *serving) urls(cfg *run.Config) error {
+	for _, external := range s.externalURLs {
+		u, err := url.Parse(external)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+			return usage("--external-url %.100q: write https://host:port", external)
+		}
+		cfg.ExternalURLs = append(cfg.ExternalURLs, u.Scheme+"://"+u.Host)
+	}
+	for _, address := range append(append([]string{s.metricsListen}, s.listen...), s.plainListen...) {
+		if _, _, err := net.SplitHostPort(address); err != nil && address != "" {
+			return usage("listening address %.100q: write host:port or :port", address)
+		}
+	}
+	return nil
+}
+
+func (s *serving) certificates(cfg *run.Config) error {
+	given := s.tlsCert != "" || s.tlsKey != ""
+	switch {
+	case s.devTLS && given:
+		return usage("--dev-tls and --tls-cert exclude each other: choose one")
+	case !s.devTLS && (s.tlsCert == "" || s.tlsKey == "") && len(s.listen) > 0:
+		return usage("no certificate: give --tls-cert and --tls-key, or --dev-tls to make them")
+	}
+	if _, err := cfg.TLS.Build(nil); err != nil {
+		return usage("%w", err)
+	}
+	return nil
+}
+
+func (s *serving) agentFiles(cfg *run.Config) error {
+	if len(s.agents) == 0 {
+		return usage("say --agent ARCH=FILE for the agent that nodes get, or --agent none if the OS image brings it")
+	}
+	if len(s.agents) == 1 && s.agents[0] == "none" {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, given := range s.agents {
+		arch, path, ok := strings.Cut(given, "=")
+		if !ok || arch == "" || path == "" || seen[arch] {
+			return usage("--agent %.100q: write ARCH=FILE, each architecture once, or none alone", given)
+		}
+		seen[arch] = true
+		cfg.Agents = append(cfg.Agents, run.AgentFile{Arch: arch, Path: path})
+	}
+	if len(cfg.ExternalURLs) == 0 {
+		return usage("--agent needs --external-url: nodes fetch the agent from this server")
+	}
+	return nil
+}
+
+func (s *serving) policies(cfg *run.Config) error {
+	choose := func(flag, value, no, yes string) (bool, error) {
+		switch value {
+		case no:
+			return false, nil
+		case yes:
+			return true, nil
+		}
+		return false, usage("--%s %.20q: use %s or %s", flag, value, no, yes)
+	}
+	var err error
+	if cfg.Serve.RejectUnknownPools, err = choose("unknown-pool", s.unknownPool, "retry", "reject"); err != nil {
+		return err
+	}
+	if cfg.Serve.Gate.Final, err = choose("unauthenticated", s.unauthenticated, "retry", "reject"); err != nil {
+		return err
+	}
+	if cfg.Serve.Gate.LogOnly, err = choose("gate", s.gate, "enforce", "log"); err != nil {
+		return err
+	}
+	if s.defaultSpec != "" {
+		if cfg.Serve.DefaultSpec, err = specver.Parse(s.defaultSpec); err != nil {
+			return usage("--default-spec: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *serving) addresses(cfg *run.Config) error {
+	parse := func(flag string, texts []string) (list []netip.Prefix, err error) {
+		for _, text := range texts {
+			p, err := netip.ParsePrefix(text)
+			if err != nil {
+				return nil, usage("--%s %.50q: write an address range such as 10.0.0.0/16 or fd00::/8", flag, text)
+			}
+			if p.Addr().Is4In6() {
+				return nil, usage("--%s %.50q: write the IPv4 range itself", flag, text)
+			}
+			list = append(list, p.Masked())
+		}
+		return list, nil
+	}
+	var err error
+	if cfg.Serve.Gate.Allow, err = parse("allow-cidr", s.allow); err != nil {
+		return err
+	}
+	cfg.Serve.Gate.Deny, err = parse("deny-cidr", s.deny)
+	return err
+}
