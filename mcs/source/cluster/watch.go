@@ -40,6 +40,7 @@ type watcher struct {
 	connected func(err error) // told of each success (nil) and failure
 
 	version    string // up to which events were dealt with
+	progress   bool   // something was learned since run looked last
 	watchLists bool   // the server streams its first list (KEP-3157)
 }
 
@@ -58,15 +59,11 @@ func (w *watcher) run(ctx context.Context) {
 			w.log.Info("the API server no longer has the events since the last one seen; reading everything again", "path", w.at)
 			synced, err = false, nil
 		}
+		if w.progress || err == nil && time.Since(begun) > time.Second { // it worked, and ended in its time or was cut
+			w.progress, backoff, err = false, 0, nil
+		}
 		w.connected(err)
-		if err == nil && time.Since(begun) > time.Second { // a watch that ended in its time
-			backoff = 0
-			continue
-		}
-		if time.Since(begun) > time.Minute {
-			backoff = 0
-		}
-		backoff = min(max(2*backoff, 100*time.Millisecond), maxBackoff)
+		backoff = min(max(2*backoff, 50*time.Millisecond), maxBackoff)
 		wait(ctx, backoff/2+rand.N(backoff/2))
 	}
 }
@@ -125,6 +122,7 @@ func (w *watcher) pages(ctx context.Context) error {
 			}
 			names[m.Metadata.Name] = true
 			w.follower.observe(ctx, m, raw)
+			w.progress = true
 			return ctx.Err()
 		})
 		if err != nil {
@@ -214,6 +212,7 @@ func (w *watcher) handle(ctx context.Context, e event, names map[string]bool) (l
 	if err := ctx.Err(); err != nil { // the follower may have given up half-way
 		return false, err
 	}
+	w.progress = true
 	// The events of a streamed list come in no order: only their end is a version to go on from.
 	if names == nil || last {
 		w.version = m.Metadata.ResourceVersion
