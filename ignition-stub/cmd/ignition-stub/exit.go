@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsnap/mcsnap/ignition-stub/fetch"
+	"github.com/mcsnap/mcsnap/ignition-stub/inspect"
 	"github.com/mcsnap/mcsnap/ignition-stub/resolve"
 	"github.com/mcsnap/mcsnap/ignition-stub/stub"
 	"github.com/mcsnap/mcsnap/snapshot"
@@ -60,7 +61,7 @@ func exitCode(err error) int {
 	case isA[*usageError](err), strings.HasPrefix(err.Error(), "unknown command"):
 		return 2
 	case isA[*inputError](err), isA[*stub.InputError](err), isA[*stub.TooLargeError](err), isA[*fetch.InputError](err),
-		isA[*resolve.InputError](err):
+		isA[*resolve.InputError](err), isA[*inspect.InputError](err):
 		return 3
 	case isA[*snapshot.DigestError](err):
 		return 6
