@@ -78,6 +78,25 @@ func With(fsys FS) Files {
 
 // WriteFile is [WriteFile].
 func (f Files) WriteFile(path string, data []byte, mode fs.FileMode) error {
+	return f.write(path, func(temporary string) error { return f.fill(temporary, data, mode, nil) })
+}
+
+// Owner is the numbers of a file's user and group.
+type Owner struct{ UID, GID int }
+
+// WriteOwned is WriteFile for a file of another owner, which it has before it has its name. Changing the owner takes
+// set-user-id bits away, and so the mode is set after it.
+func (f Files) WriteOwned(path string, data []byte, mode fs.FileMode, owner Owner) error {
+	return f.write(path, func(temporary string) error { return f.fill(temporary, data, mode, &owner) })
+}
+
+// WriteLink makes a symbolic link, or replaces a regular file by one, in the same way.
+func (f Files) WriteLink(path, target string) error {
+	return f.write(path, func(temporary string) error { return f.fs.Symlink(target, temporary) })
+}
+
+// write has path be what fill makes under another name in the same folder.
+func (f Files) write(path string, fill func(temporary string) error) error {
 	path = filepath.Clean(path)
 	info, err := f.fs.Lstat(path)
 	switch {
@@ -88,7 +107,7 @@ func (f Files) WriteFile(path string, data []byte, mode fs.FileMode) error {
 	}
 	dir := filepath.Dir(path)
 	temporary := filepath.Join(dir, temporaryName())
-	if err := f.fill(temporary, data, mode); err != nil {
+	if err := fill(temporary); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := f.fs.Rename(temporary, path); err != nil {
@@ -102,12 +121,17 @@ func (f Files) WriteFile(path string, data []byte, mode fs.FileMode) error {
 }
 
 // fill writes a new file and syncs it, or leaves nothing.
-func (f Files) fill(temporary string, data []byte, mode fs.FileMode) error {
+func (f Files) fill(temporary string, data []byte, mode fs.FileMode, owner *Owner) error {
 	file, err := f.fs.Create(temporary)
 	if err != nil {
 		return err
 	}
-	err = file.Chmod(mode)
+	if owner != nil {
+		err = f.fs.Lchown(temporary, owner.UID, owner.GID)
+	}
+	if err == nil {
+		err = file.Chmod(mode)
+	}
 	if err == nil {
 		_, err = file.Write(data)
 	}

@@ -20,6 +20,9 @@ type FS interface {
 	Rename(from, to string) error
 	Remove(name string) error
 	Mkdir(name string, mode fs.FileMode) error
+	Symlink(target, name string) error
+	// Lchown changes the owner of a file, or of a link itself.
+	Lchown(name string, uid, gid int) error
 	// Sync has a file or folder on stable storage.
 	Sync(name string) error
 }
@@ -41,6 +44,8 @@ func (osFS) Lstat(name string) (fs.FileInfo, error)    { return os.Lstat(name) }
 func (osFS) Rename(from, to string) error              { return os.Rename(from, to) }
 func (osFS) Remove(name string) error                  { return os.Remove(name) }
 func (osFS) Mkdir(name string, mode fs.FileMode) error { return os.Mkdir(name, mode) }
+func (osFS) Symlink(target, name string) error         { return os.Symlink(target, name) }
+func (osFS) Lchown(name string, uid, gid int) error    { return os.Lchown(name, uid, gid) }
 
 func (osFS) Create(name string) (File, error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

@@ -153,6 +153,22 @@ func (d *Disk) Mkdir(name string, mode fs.FileMode) error {
 	})
 }
 
+// Symlink makes a link, whose name is unsynced.
+func (d *Disk) Symlink(target, name string) error {
+	return d.step("symlink "+name, func() error {
+		if err := os.Symlink(target, name); err != nil {
+			return err
+		}
+		d.undoing(filepath.Dir(name), func() { _ = os.Remove(name) })
+		return nil
+	})
+}
+
+// Lchown changes an owner, which is not taken back by a cut: a file has it before it has its name.
+func (d *Disk) Lchown(name string, uid, gid int) error {
+	return d.step("chown "+name, func() error { return os.Lchown(name, uid, gid) })
+}
+
 // Remove removes a file or empty folder, which may come back.
 func (d *Disk) Remove(name string) error {
 	return d.step("remove "+name, func() error {
