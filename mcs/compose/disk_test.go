@@ -30,8 +30,6 @@ type disk struct {
 	Units map[string]string
 }
 
-func (d disk) clone() disk { return disk{maps.Clone(d.Nodes), maps.Clone(d.Units)} }
-
 // open reads a body of any version.
 func open(t testing.TB, body []byte, v specver.Version) disk {
 	t.Helper()
@@ -81,6 +79,10 @@ func disk3(t testing.TB, cfg types.Config) disk {
 	for _, u := range cfg.Systemd.Units {
 		text := enabled(u.Enabled) + masked(value(u.Mask)) + value(u.Contents)
 		for _, dropin := range u.Dropins {
+			if dropin.Contents != nil && *dropin.Contents == "" { // a file like any other, and in 2.2 written as one
+				d.Nodes["/etc/systemd/system/"+u.Name+".d/"+dropin.Name] = node{Kind: "file", Mode: 0o644}
+				continue
+			}
 			text += "\n--- " + dropin.Name + "\n" + value(dropin.Contents)
 		}
 		d.Units[u.Name] = text

@@ -58,6 +58,7 @@ func TestDownRefusesWhatAVersionLacks(t *testing.T) {
 		{"storage.disks.0.partitions.0.shouldExist", `,"storage":{"disks":[{"device":"/dev/d","partitions":[{"number":1,"shouldExist":false}]}]}`, specver.V3_0},
 		{"storage.files.0.mode", `,"storage":{"files":[{"path":"/a","append":[{"source":"data:,x"}]}]}`, specver.V3_0},
 		{"storage.directories.0.mode", `,"storage":{"directories":[{"path":"/a"}]}`, specver.V3_0},
+		{"storage.directories.0.mode", `,"storage":{"directories":[{"path":"/var/a/private","mode":448}]}`, specver.V3_0},
 		{"storage.filesystems.0.path", `,"storage":{"filesystems":[{"device":"/dev/d","format":"xfs","path":"/"}]}`, specver.V3_0},
 		{"storage.links.0.path", `,"storage":{"filesystems":[{"device":"/dev/d","format":"xfs","path":"/var"}],"links":[{"path":"/variable","target":"/x"}]}`, specver.V3_0},
 	}
@@ -113,6 +114,11 @@ func TestDownKeepsWhatItCanSay(t *testing.T) {
 			`"storage":{"files":[{"append":true,"contents":{"source":"data:,b"},"filesystem":"root","mode":420,"path":"/etc/hosts"}]}`},
 		{"settings that say nothing", `,"storage":{"files":[{"path":"/a","mode":420,"contents":{"source":"data:,a","compression":"","httpHeaders":[]}}]}`, specver.V2_2,
 			`"storage":{"files":[{"contents":{"source":"data:,a"},"filesystem":"root","mode":420,"overwrite":false,"path":"/a"}]}`},
+		{"private directories whose parents are known, in 2.2", `,"storage":{"directories":[{"path":"/var/lib/a","mode":448},{"path":"/var/lib/a/b","mode":448},{"path":"/x/y/z","mode":493}]}`, specver.V2_2,
+			`"storage":{"directories":[{"filesystem":"root","mode":448,"path":"/var/lib/a"},{"filesystem":"root","mode":448,"path":"/var/lib/a/b"},{"filesystem":"root","mode":493,"path":"/x/y/z"}]}`},
+		{"an empty drop-in in 2.2", `,"systemd":{"units":[{"name":"a.service","dropins":[{"name":"b.conf","contents":""},{"name":"c.conf"}]}]}`, specver.V2_2,
+			`"storage":{"files":[{"contents":{"source":"data:,"},"filesystem":"root","mode":420,"overwrite":true,"path":"/etc/systemd/system/a.service.d/b.conf"}]},` +
+				`"systemd":{"units":[{"dropins":[{"name":"c.conf"}],"name":"a.service"}]}`},
 		{"signs are not escaped for HTML", `,"systemd":{"units":[{"name":"a.service","contents":"[Service]\nExecStart=/bin/sh -c 'a && b > c'\n"}]}`, specver.V3_0,
 			`"systemd":{"units":[{"contents":"[Service]\nExecStart=/bin/sh -c 'a && b > c'\n","name":"a.service"}]}`},
 	}

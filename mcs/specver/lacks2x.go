@@ -3,6 +3,8 @@
 package specver
 
 import (
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/coreos/ignition/v2/config/util"
@@ -42,6 +44,25 @@ func find2xModes(cfg types.Config, report func(field, why string)) {
 	for i, d := range cfg.Storage.Directories {
 		if d.Mode == nil {
 			report(at("storage.directories.%d.mode", i), "2.x cannot keep the mode of a directory that exists: set a mode")
+		}
+	}
+	find2xParents(cfg.Storage.Directories, report)
+}
+
+// standing are folders that an image has, so that no Ignition makes them on the way to another.
+var standing = []string{"/", "/boot", "/etc", "/home", "/opt", "/root", "/run", "/srv", "/usr", "/usr/local", "/var", "/var/lib", "/var/log"}
+
+// find2xParents finds directories whose parents would get their mode and owner: a 2.x Ignition gives both to every folder
+// it makes on the way, and a private or open one may not hand that on.
+func find2xParents(directories []types.Directory, report func(field, why string)) {
+	made := slices.Clone(standing)
+	for _, d := range directories {
+		made = append(made, d.Path)
+	}
+	for i, d := range directories {
+		ordinary := value(d.Mode) == 0o755 && d.User == types.NodeUser{} && d.Group == types.NodeGroup{}
+		if parent := path.Dir(d.Path); !ordinary && !slices.Contains(made, parent) {
+			report(at("storage.directories.%d.mode", i), "2.x gives folders it makes above it the same mode and owner: list "+parent+" too")
 		}
 	}
 }
