@@ -5,77 +5,101 @@ package change
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsnap/mcsnap/snapshot"
+	"github.com/mcsnap/mcsnap/snapshot/contents"
 )
 
 const on, off, masked = `,"enabled":true`, `,"enabled":false`, `,"mask":true`
 
-// changes are pairs of configs: what a node was born with, and what it is to be. A name leads the life of a change in
-// both directions.
-func changes() map[string][2]config {
-	const gz = `{"path":"/etc/gz","overwrite":true,"mode":384,"contents":{"compression":"gzip","source":"data:;base64,H4sIAAAAAAAAA8tIzcnJBwCGphA2BQAAAA=="}}`
-	dropin := func(content string) string {
-		return `{"name":"image.service","dropins":[{"name":"10-a.conf","contents":"` + content + `"}]}`
-	}
-	appended := func(parts ...string) string {
+func gz(text string) string { return contents.Base64(contents.Compress([]byte(text))) }
+
+// files are changes of files: what a node was born with, and what it is to be. Each has a path of its own, so that all are
+// made in one update; every one is made in both directions.
+func files() map[string][2][]string {
+	file := func(path, content string) []string { return []string{fileJSON(path, content)} }
+	appended := func(path string, parts ...string) []string {
 		var list []string
 		for _, part := range parts {
 			list = append(list, `{"source":"data:,`+part+`"}`)
 		}
-		return `{"path":"/etc/chrony.conf","append":[` + strings.Join(list, ",") + `]}`
+		return []string{`{"path":"` + path + `","append":[` + strings.Join(list, ",") + `]}`}
 	}
-	owned := `{"path":"/etc/owned","overwrite":true,"mode":416,"user":{"name":"chrony"},"group":{"id":10},"contents":{"source":"data:,x"}}`
-	instances := []string{unitJSON("echo@.service", strings.Replace(service("echo"), "multi-user", "multi-user", 1)), `{"name":"echo@a.service","enabled":true}`}
+	with := func(path, members string) []string {
+		return []string{`{"path":"` + path + `","overwrite":true` + members + `}`}
+	}
+	return map[string][2][]string{
+		"other content":         {file("/etc/a1", "1"), file("/etc/a1", "2")},
+		"in new folders":        {nil, file("/etc/new/deep/a", "1")},
+		"other mode":            {file("/etc/a2", "1"), with("/etc/a2", `,"mode":384,"contents":{"source":"data:,1"}`)},
+		"set-user-id":           {nil, with("/usr/local/bin/a", `,"mode":2541,"contents":{"source":"data:,1"}`)},
+		"owner":                 {nil, with("/etc/owned", `,"mode":416,"user":{"name":"chrony"},"group":{"id":10},"contents":{"source":"data:,x"}`)},
+		"owner back to root":    {with("/etc/owned2", `,"mode":416,"user":{"name":"chrony"},"group":{"name":"wheel"},"contents":{"source":"data:,x"}`), with("/etc/owned2", `,"mode":416,"contents":{"source":"data:,x"}`)},
+		"gzip":                  {nil, with("/etc/gz", `,"mode":384,"contents":{"compression":"gzip","source":"`+gz("hello")+`"}`)},
+		"the mode by default":   {nil, with("/etc/a3", `,"contents":{"source":"data:,x"}`)},
+		"emptied":               {file("/etc/a4", "1"), file("/etc/a4", "")},
+		"the image's":           {nil, file("/etc/motd", "ours")},
+		"the image's, changed":  {file("/etc/motd1", "ours"), file("/etc/motd1", "also%20ours")},
+		"moved":                 {file("/etc/a5", "1"), file("/etc/b5", "1")},
+		"append":                {nil, appended("/etc/chrony1.conf", "one")},
+		"append more":           {appended("/etc/chrony2.conf", "one"), appended("/etc/chrony2.conf", "one", "two")},
+		"append something else": {appended("/etc/chrony3.conf", "one"), appended("/etc/chrony3.conf", "two")},
+		"append to contents":    {nil, with("/etc/a6", `,"mode":420,"contents":{"source":"data:,x"},"append":[{"source":"data:,y"}]`)},
+		"append to nothing":     {nil, appended("/etc/none", "y")},
+		"append, then replace":  {appended("/etc/motd2", "y"), file("/etc/motd2", "ours")},
+	}
+}
 
+// unitChanges are the same for units.
+func unitChanges() map[string][2][]string {
+	unit := func(name string, more ...string) []string {
+		return []string{unitJSON(name+".service", service(name), more...)}
+	}
+	dropin := func(unit, content string) []string {
+		return []string{`{"name":"` + unit + `.service","dropins":[{"name":"10-a.conf","contents":"` + content + `"}]}`}
+	}
+	bare := func(name, more string) []string { return []string{`{"name":"` + name + `.service"` + more + `}`} }
+	elsewhere := []string{unitJSON("w.service", strings.Replace(service("w"), "multi-user", "default", 1), on)}
+	return map[string][2][]string{
+		"new, enabled":           {nil, unit("n1", on)},
+		"new, not enabled":       {nil, unit("n2")},
+		"enabled later":          {unit("n3"), unit("n3", on)},
+		"disabled":               {unit("n4", on), unit("n4", off)},
+		"other content":          {unit("n5", on), []string{unitJSON("n5.service", service("other"), on)}},
+		"wanted by another":      {unit("w", on), elsewhere},
+		"masked":                 {unit("n6", on), unit("n6", masked)},
+		"masked and enabled":     {unit("n7", on), unit("n7", on+masked)},
+		"the image's, enabled":   {nil, bare("image1", on)},
+		"the image's, masked":    {nil, bare("image2", masked)},
+		"enabled and not there":  {nil, bare("absent", on)},
+		"drop-in":                {nil, dropin("image3", "[Service]\\nNice=1\\n")},
+		"drop-in, other content": {dropin("image4", "[Service]\\nNice=1\\n"), dropin("image4", "[Service]\\nNice=2\\n")},
+		"drop-in, empty":         {nil, dropin("image5", "")},
+		"untouched":              {unit("n8", on), unit("n8", on)},
+	}
+}
+
+// configs are the pairs that all these make.
+func configs() map[string][2]config {
+	const a, b = `"ssh-ed25519 A a"`, `"ssh-ed25519 B b"`
+	all := [2]config{}
+	for _, change := range files() {
+		all[0].files, all[1].files = append(all[0].files, change[0]...), append(all[1].files, change[1]...)
+	}
+	units := [2]config{{keys: []string{a}}, {keys: []string{a, b}}}
+	for _, change := range unitChanges() {
+		units[0].units, units[1].units = append(units[0].units, change[0]...), append(units[1].units, change[1]...)
+	}
 	return map[string][2]config{
-		"file: other content":            {{files: []string{fileJSON("/etc/a", "1")}}, {files: []string{fileJSON("/etc/a", "2")}}},
-		"file: new, in new folders":      {{}, {files: []string{fileJSON("/etc/new/deep/a", "1")}}},
-		"file: other mode":               {{files: []string{fileJSON("/etc/a", "1")}}, {files: []string{strings.Replace(fileJSON("/etc/a", "1"), "420", "384", 1)}}},
-		"file: set-user-id mode":         {{}, {files: []string{strings.Replace(fileJSON("/usr/local/bin/a", "1"), "420", "2541", 1)}}},
-		"file: owner by name and number": {{}, {files: []string{owned}}},
-		"file: owner goes back to root":  {{files: []string{owned}}, {files: []string{strings.Replace(owned, `"user":{"name":"chrony"},"group":{"id":10},`, "", 1)}}},
-		"file: gzip":                     {{}, {files: []string{gz}}},
-		"file: default mode":             {{}, {files: []string{`{"path":"/etc/a","contents":{"source":"data:,x"}}`}}},
-		"file: empty":                    {{files: []string{fileJSON("/etc/a", "1")}}, {files: []string{fileJSON("/etc/a", "")}}},
-		"file: the image's, replaced":    {{}, {files: []string{fileJSON("/etc/motd", "ours")}}},
-		"file: the image's, given back":  {{files: []string{fileJSON("/etc/motd", "ours")}}, {}},
-		"file: moved":                    {{files: []string{fileJSON("/etc/a", "1")}}, {files: []string{fileJSON("/etc/b", "1")}}},
-		"append: new":                    {{}, {files: []string{appended("one")}}},
-		"append: more":                   {{files: []string{appended("one")}}, {files: []string{appended("one", "two")}}},
-		"append: gone":                   {{files: []string{appended("one")}}, {}},
-		"append: with contents":          {{}, {files: []string{`{"path":"/etc/a","mode":420,"overwrite":true,"contents":{"source":"data:,x"},"append":[{"source":"data:,y"}]}`}}},
-		"append: to nothing":             {{}, {files: []string{`{"path":"/etc/none","append":[{"source":"data:,y"}]}`}}},
-		"unit: new, enabled":             {{}, {units: []string{unitJSON("a.service", service("a"), on)}}},
-		"unit: new, not enabled":         {{}, {units: []string{unitJSON("a.service", service("a"))}}},
-		"unit: enabled later":            {{units: []string{unitJSON("a.service", service("a"))}}, {units: []string{unitJSON("a.service", service("a"), on)}}},
-		"unit: disabled":                 {{units: []string{unitJSON("a.service", service("a"), on)}}, {units: []string{unitJSON("a.service", service("a"), off)}}},
-		"unit: other content":            {{units: []string{unitJSON("a.service", service("a"), on)}}, {units: []string{unitJSON("a.service", service("b"), on)}}},
-		"unit: wanted by another":        {{units: []string{unitJSON("a.service", service("a"), on)}}, {units: []string{unitJSON("a.service", strings.Replace(service("a"), "multi-user", "default", 1), on)}}},
-		"unit: gone":                     {{units: []string{unitJSON("a.service", service("a"), on)}}, {}},
-		"unit: one of several gone":      {{units: []string{unitJSON("a.service", service("a"), on), unitJSON("b.service", service("b"), on)}}, {units: []string{unitJSON("b.service", service("b"), on)}}},
-		"unit: masked":                   {{units: []string{unitJSON("a.service", service("a"), on)}}, {units: []string{unitJSON("a.service", service("a"), masked)}}},
-		"unit: unmasked":                 {{units: []string{unitJSON("a.service", service("a"), masked)}}, {units: []string{unitJSON("a.service", service("a"), on)}}},
-		"unit: the image's, enabled":     {{}, {units: []string{`{"name":"image.service","enabled":true}`}}},
-		"unit: the image's, left":        {{units: []string{`{"name":"image.service","enabled":true}`}}, {}},
-		"unit: the image's, masked":      {{}, {units: []string{`{"name":"image.service","mask":true}`}}},
-		"unit: enabled and not there":    {{}, {units: []string{`{"name":"absent.service","enabled":true}`}}},
-		"unit: instances":                {{units: instances}, {units: append(slices.Clone(instances), `{"name":"echo@b.service","enabled":true}`)}},
-		"drop-in: new":                   {{}, {units: []string{dropin("[Service]\\nNice=1\\n")}}},
-		"drop-in: other content":         {{units: []string{dropin("[Service]\\nNice=1\\n")}}, {units: []string{dropin("[Service]\\nNice=2\\n")}}},
-		"drop-in: empty":                 {{}, {units: []string{dropin("")}}},
-		"drop-in: gone":                  {{units: []string{dropin("[Service]\\nNice=1\\n")}}, {}},
-		"SSH keys: first":                {{}, {keys: []string{`"ssh-ed25519 A a"`}}},
-		"SSH keys: another":              {{keys: []string{`"ssh-ed25519 A a"`}}, {keys: []string{`"ssh-ed25519 A a"`, `"ssh-ed25519 B b"`}}},
-		"SSH keys: none":                 {{keys: []string{`"ssh-ed25519 A a"`}}, {}},
-		"all at once": {
-			{files: []string{fileJSON("/etc/a", "1"), fileJSON("/etc/motd", "ours"), appended("one")}, units: []string{unitJSON("a.service", service("a"), on), dropin("x")}, keys: []string{`"ssh-ed25519 A a"`}},
-			{files: []string{fileJSON("/etc/b", "2"), owned, gz}, units: []string{unitJSON("b.service", service("b"), on), `{"name":"image.service","enabled":true}`}, keys: []string{`"ssh-ed25519 B b"`}}},
+		"files":       all,
+		"units, keys": units,
+		"everything":  {{}, {files: all[1].files, units: units[1].units, keys: units[1].keys}},
+		"first keys":  {{}, {keys: []string{a}}},
+		"last unit":   {{units: []string{unitJSON("n1.service", service("n1"), on)}}, {}},
 	}
 }
 
@@ -83,7 +107,7 @@ func changes() map[string][2]config {
 // and enablement as the real Ignition and systemd's presets leave on a fresh image. And going back to the first config
 // gives the tree of before.
 func TestSameTreeAsIgnition(t *testing.T) {
-	for name, pair := range changes() {
+	for name, pair := range configs() {
 		t.Run(name, func(t *testing.T) {
 			one, other := image(t), image(t)
 			first, second := pair[0].seal(t, "1"), pair[1].seal(t, "2")

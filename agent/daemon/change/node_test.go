@@ -61,24 +61,28 @@ func (c config) seal(t testing.TB, name string) *snapshot.Snapshot {
 func image(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, content := range map[string]string{
-		"etc/passwd":      "root:x:0:0:root:/root:/bin/bash\ncore:x:1000:1000:core:/home/core:/bin/bash\nchrony:x:994:993::/var/lib/chrony:/sbin/nologin\n",
-		"etc/group":       "root:x:0:\ncore:x:1000:\nchrony:x:993:\nwheel:x:10:core\n",
-		"etc/shadow":      "root:*:19000:0:99999:7:::\ncore:*:19000:0:99999:7:::\nchrony:*:19000:0:99999:7:::\n",
-		"etc/motd":        "the image's own\n",
-		"usr/etc/motd":    "the image's own\n",
-		"etc/chrony.conf": "pool image\n",
+	files := map[string]string{
+		"etc/passwd": "root:x:0:0:root:/root:/bin/bash\ncore:x:1000:1000:core:/home/core:/bin/bash\nchrony:x:994:993::/var/lib/chrony:/sbin/nologin\n",
+		"etc/group":  "root:x:0:\ncore:x:1000:\nchrony:x:993:\nwheel:x:10:core\n",
+		"etc/shadow": "root:*:19000:0:99999:7:::\ncore:*:19000:0:99999:7:::\nchrony:*:19000:0:99999:7:::\n",
 		"usr/lib/systemd/system-preset/99-default.preset": "disable *\n",
-		"usr/lib/systemd/system/image.service":            service("image"),
 		"usr/lib/systemd/system/multi-user.target":        "[Unit]\nDescription=x\n",
 		"usr/lib/systemd/system/default.target":           "[Unit]\nDescription=x\n",
-	} {
+	}
+	for _, name := range []string{"motd", "motd1", "motd2", "chrony1.conf", "chrony2.conf", "chrony3.conf"} {
+		files["etc/"+name], files["usr/etc/"+name] = "the image's own\n", "the image's own\n"
+	}
+	for i := range 5 {
+		name := fmt.Sprintf("image%d", i+1)
+		files["usr/lib/systemd/system/"+name+".service"] = service(name)
+	}
+	for name, content := range files {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "home/core"), 0o700), os.Chown(filepath.Join(dir, "home/core"), 1000, 1000),
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "home"), 0o755), os.Mkdir(filepath.Join(dir, "home/core"), 0o700), os.Chown(filepath.Join(dir, "home/core"), 1000, 1000),
 		os.MkdirAll(filepath.Join(dir, "etc/systemd/system"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
