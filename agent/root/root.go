@@ -129,26 +129,6 @@ func named(name string, err error) error {
 	return err
 }
 
-// Readlink is where a link of the node points to, as it says.
-func (r *Root) Readlink(name string) (string, error) {
-	resolved, err := r.Resolve(name)
-	if err != nil {
-		return "", err
-	}
-	target, err := r.root.Readlink(resolved)
-	return target, named(name, err)
-}
-
-// ReadDir lists a folder of the node by name.
-func (r *Root) ReadDir(name string) ([]fs.DirEntry, error) {
-	resolved, err := r.Resolve(name)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := fs.ReadDir(r.root.FS(), resolved)
-	return entries, named(name, err)
-}
-
 // Exists tells whether the path of the node is there, be it a link to nothing.
 func (r *Root) Exists(name string) (bool, error) {
 	_, err := r.Lstat(name)

@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-
-	"github.com/mcsnap/mcsnap/snapshot/durable"
 )
 
 // WriteFile replaces or makes a file of the node, whole after a power cut, with exactly this mode.
@@ -56,16 +54,6 @@ func (r *Root) Lock(folder string) (unlock func(), err error) {
 	return func() { _ = opened.Close() }, nil
 }
 
-// WriteOwned is WriteFile for a file of another owner.
-func (r *Root) WriteOwned(name string, data []byte, mode fs.FileMode, owner durable.Owner) error {
-	return r.at(name, func(path string) error { return r.files.WriteOwned(path, data, mode, owner) })
-}
-
-// WriteLink makes a symbolic link of the node, or replaces a regular file by one. The target is as the node sees it.
-func (r *Root) WriteLink(name, target string) error {
-	return r.at(name, func(path string) error { return r.files.WriteLink(path, target) })
-}
-
 // Rename gives a file of the node another name, and has both on stable storage.
 func (r *Root) Rename(from, to string) error {
 	target, err := r.Path(to)
@@ -73,19 +61,4 @@ func (r *Root) Rename(from, to string) error {
 		return err
 	}
 	return r.at(from, func(path string) error { return r.files.Rename(path, target) })
-}
-
-// Own gives a folder of the node to another owner, with this mode.
-func (r *Root) Own(name string, owner durable.Owner, mode fs.FileMode) error {
-	resolved, err := r.Resolve(name)
-	if err != nil {
-		return err
-	}
-	if err := r.root.Lchown(resolved, owner.UID, owner.GID); err != nil {
-		return named(name, err)
-	}
-	if err := r.root.Chmod(resolved, mode); err != nil {
-		return named(name, err)
-	}
-	return r.Confirm(name)
 }

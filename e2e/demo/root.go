@@ -13,8 +13,6 @@ import (
 
 	ign "github.com/coreos/ignition/v2/config/v3_5/types"
 	"github.com/vincent-petithory/dataurl"
-
-	"github.com/mcsnap/mcsnap/e2e/witness"
 )
 
 // root is the node's root folder.
@@ -65,16 +63,12 @@ func (r root) hasFile(name string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// state is every file of the root, with its mode and its link target or the digest of its contents. The agent's own
-// record tells how a hand-over went, which is not part of what the node is.
+// state is every file of the root, with its mode and its link target or the digest of its contents.
 func (r root) state() (map[string]string, error) {
 	state := map[string]string{}
 	err := filepath.WalkDir(string(r), func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
-		}
-		if name == r.path(witness.Record) {
-			return nil
 		}
 		info, err := entry.Info()
 		if err != nil {

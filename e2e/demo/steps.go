@@ -192,8 +192,8 @@ func (d *demo) damage(ctx context.Context) (string, error) {
 	if err := witness.HandedOver(string(d.root), d.rendered, d.cluster); err != nil {
 		return "", err
 	}
-	if source, err := witness.Source(string(d.root)); err != nil || source != "fetched" {
-		return "", fmt.Errorf("the agent says its snapshot is %q, %v; want it fetched", source, err)
+	if !d.server.Said("route=snapshot", "status=200", string(d.rendered.Digest())) {
+		return "", errors.New("the server was not asked for the snapshot")
 	}
 	after, err := d.root.state()
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 )
 
 // needDisks are the configs that no scratch root can be given.
-var needDisks = []string{"disks", "filesystems", "mount-options", "luks", "luks-discard", "tang", "cex"}
+var needDisks = []string{"disks", "filesystems", "mount-options", "luks", "luks-discard", "tang", "tang-3.4", "cex"}
 
 // needInternet is a config whose source cannot be moved to the test's own server, because a proxy stands before it.
 var needInternet = []string{"proxy"}

@@ -18,6 +18,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -187,6 +189,20 @@ func (s *Server) LastWords() []byte {
 	}
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	return bytes.Join(lines[max(0, len(lines)-10):], []byte("\n"))
+}
+
+// Said tells whether one line of the server's log holds all of these words.
+func (s *Server) Said(words ...string) bool {
+	text, err := os.ReadFile(s.Log)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // until asks every few milliseconds until there is no error, the server ends or the time is over.

@@ -23,13 +23,18 @@ func TestPowerCuts(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := raise(t)
+	whole := s.newNode("whole")
+	began := time.Now()
+	s.boots(whole)
+	boot := time.Since(began) // the agent's part is a few milliseconds somewhere in its second half
+	s.must(whole.PowerOff(t.Context()))
+
 	for machine := range machines {
 		n := s.newNode(fmt.Sprintf("cut%d", machine))
 		s.must(witness.Flip(n.Root(), snapshot.Path))
 		for range cuts {
 			s.must(n.SwitchOn())
-			// A boot takes about a second here, the agent's part of it a few milliseconds somewhere in its middle.
-			time.Sleep(200*time.Millisecond + time.Duration(random.Int64N(int64(1500*time.Millisecond))))
+			time.Sleep(boot/4 + time.Duration(random.Int64N(int64(boot))))
 			s.must(n.CutPower())
 		}
 		s.boots(n)

@@ -26,6 +26,7 @@ var lowest = map[string]specver.Version{
 	"remote-sha256":      specver.V3_1,
 	"special-bits":       specver.V3_6,
 	"tang":               specver.V3_4,
+	"tang-3.4":           specver.V3_4,
 }
 
 type fixture struct {

@@ -3,7 +3,6 @@
 package compose_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -196,28 +195,65 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// A nested config that the asked version cannot carry is named with its place in the outer one.
-func TestNestedInexpressible(t *testing.T) {
-	inner := contents.Base64([]byte(`{"ignition":{"version":"3.4.0"},"storage":{"luks":[{"name":"d","device":"/dev/d","discard":true}]}}`))
-	s := seal(t, fmt.Sprintf(`{"ignition":{"version":"3.5.0","config":{"merge":[{"source":"%s"}]}}}`, inner))
-	if _, err := compose.Compose(everything(s), specver.V3_4); err != nil {
-		t.Error(err)
+// Configs inside the config are merged by Ignition's rules before anything else, so that they are converted like the rest
+// and cannot win over what is added (field case 33).
+func TestConfigsInside(t *testing.T) {
+	inside := func(section string) string {
+		return contents.Base64([]byte(`{"ignition":{"version":"3.4.0"},` + section + `}`))
 	}
-	_, err := compose.Compose(everything(s), specver.V3_3)
-	var ie *specver.InexpressibleError
-	if !errors.As(err, &ie) || ie.Field != "ignition.config.merge.0: storage.luks.0.discard" {
-		t.Errorf("got %v", err)
+	outer := func(refs string) *snapshot.Snapshot {
+		return seal(t, `{"ignition":{"version":"3.5.0","config":{`+refs+`}},"storage":{"files":[{"path":"/a","mode":420,"contents":{"source":"data:,outer"}}]}}`)
 	}
-	var deep any = json.RawMessage(`{"ignition":{"version":"3.5.0"}}`)
+	const elsewhere = `{"source":"https://config.example/"}`
+	merge := func(section string) string { return `{"source":"` + inside(section) + `"}` }
+	tests := []struct {
+		name, refs, want string // want is the contents of /a, or an error
+	}{
+		{"the later wins", `"merge":[` + merge(`"storage":{"files":[{"path":"/a","contents":{"source":"data:,first"}}]}`) + `,` +
+			merge(`"storage":{"files":[{"path":"/a","contents":{"source":"data:,second"}}]}`) + `]`, "second"},
+		{"a replacement is all there is", `"replace":` + merge(`"storage":{"files":[{"path":"/a","mode":384,"contents":{"source":"data:,instead"}}]}`), "instead"},
+		{"one elsewhere stays", `"merge":[` + merge(`"storage":{"files":[{"path":"/a","contents":{"source":"data:,inside"}}]}`) + `,` + elsewhere + `]`, "inside"},
+		{"one inside after one elsewhere", `"merge":[` + elsewhere + `,` + merge(`"passwd":{}`) + `]`, "spec.config.ignition.config.merge.1: it stands here after a config elsewhere"},
+		{"a replacement elsewhere", `"replace":` + elsewhere, "spec.config.ignition.config.replace: a config elsewhere would take the place of this one"},
+		{"two valid ones make an invalid one", `"merge":[` + merge(`"storage":{"links":[{"path":"/b","target":"/c"}],"files":[]}`) + `,` +
+			merge(`"storage":{"files":[{"path":"/b/x"}]}`) + `]`, "spec.config: merged with the configs inside it: Ignition says: storage.files.1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, v := range []specver.Version{specver.V3_5, specver.V3_1} {
+				body, err := compose.Compose(everything(outer(tt.refs)), v)
+				if err != nil {
+					var invalid *compose.InvalidConfigError
+					if !errors.As(err, &invalid) || !strings.Contains(err.Error(), tt.want) {
+						t.Errorf("%s: got %v, want %q", v, err, tt.want)
+					}
+					continue
+				}
+				nodes := open(t, body.JSON, v).Nodes
+				if nodes["/a"].Contents != tt.want || nodes[snapshot.Path].Kind != "file" {
+					t.Errorf("%s: /a is %+v, want %q", v, nodes["/a"], tt.want)
+				}
+				if strings.Contains(tt.refs, elsewhere) != strings.Contains(string(body.JSON), "config.example") || strings.Contains(string(body.JSON), `"replace"`) {
+					t.Errorf("%s: references: %.200s", v, body.JSON)
+				}
+			}
+		})
+	}
+	// Ours win over a config inside, and its directory in our place is seen.
+	body, err := compose.Compose(everything(outer(`"merge":[`+merge(`"storage":{"files":[{"path":"/etc/mcd-snapshot.json","contents":{"source":"data:,x"}}]}`)+`]`)), specver.V3_5)
+	if err != nil || strings.Contains(string(body.JSON), `"data:,x"`) {
+		t.Errorf("a config inside wins over the snapshot: %v", err)
+	}
+	_, err = compose.Compose(everything(outer(`"merge":[`+merge(`"storage":{"directories":[{"path":"/etc/mcd-snapshot.json"}]}`)+`]`)), specver.V3_5)
+	var taken *snapshot.PathTakenError
+	if !errors.As(err, &taken) {
+		t.Errorf("a directory of a config inside: got %v", err)
+	}
+	deep := `{"ignition":{"version":"3.5.0"}}`
 	for range 12 {
-		doc, err := json.Marshal(deep)
-		if err != nil {
-			t.Fatal(err)
-		}
-		deep = json.RawMessage(fmt.Sprintf(`{"ignition":{"version":"3.5.0","config":{"merge":[{"source":"%s"}]}}}`, contents.Base64(doc)))
+		deep = fmt.Sprintf(`{"ignition":{"version":"3.5.0","config":{"merge":[{"source":"%s"}]}}}`, contents.Base64([]byte(deep)))
 	}
-	doc, _ := json.Marshal(deep)
-	if _, err := compose.Compose(everything(seal(t, string(doc))), specver.V3_0); err == nil || !strings.Contains(err.Error(), "more than 8 deep") {
+	if _, err := compose.Compose(everything(seal(t, deep)), specver.V3_0); err == nil || !strings.Contains(err.Error(), "more than 8 deep") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -118,7 +118,10 @@ func (r *rendered) addAgents(agents []Agent) error {
 		r.addUnit(systemd.FirstbootName, "")
 		return nil
 	}
-	for _, a := range agents {
+	for i, a := range agents {
+		if slices.ContainsFunc(agents[:i], func(b Agent) bool { return a.Arch == b.Arch }) {
+			return fmt.Errorf("agent for %s: there are two of them: leave one out", a.Arch)
+		}
 		if _, err := hex.DecodeString(a.SHA512); err != nil || len(a.SHA512) != 128 {
 			return fmt.Errorf("agent for %s: its sha512 is not 128 hexadecimal digits: give the digest of the binary", a.Arch)
 		}

@@ -25,12 +25,15 @@ type rendered struct {
 	kargs    []string // kernel arguments that the asked version cannot carry; the encapsulated MachineConfig does
 }
 
-// render reads the snapshot's config and prepares it for version to: kernel arguments moved, nested configs converted,
+// render reads the snapshot's config and prepares it for version to: configs inside it resolved, kernel arguments moved,
 // contents re-encoded. Nothing that lands on a disk changes.
 func render(s *snapshot.Snapshot, own, to specver.Version) (*rendered, error) {
 	cfg, warnings, err := specver.Up(s.IgnitionConfig())
 	if err != nil {
 		return nil, &InvalidConfigError{Field: "spec.config", Reason: err.Error()}
+	}
+	if cfg, err = resolve(cfg); err != nil {
+		return nil, err
 	}
 	r := &rendered{snapshot: s, own: own, to: to, cfg: cfg, warnings: warnings}
 	if to.Less(specver.V3_3) { // arguments to take away have no other place, and stay for Down to refuse
@@ -39,37 +42,28 @@ func render(s *snapshot.Snapshot, own, to specver.Version) (*rendered, error) {
 		}
 		r.cfg.KernelArguments.ShouldExist = nil
 	}
-	return r, prepare(&r.cfg, to, "", 0)
+	return r, r.prepare()
 }
 
-// prepare makes a config fit for version to in all that Down leaves to its caller. field is where the config stands, ""
-// for the outermost, and depth how many it stands in.
-func prepare(cfg *types.Config, to specver.Version, field string, depth int) error {
-	for i := range cfg.Ignition.Config.Merge {
-		if err := nested(fmt.Sprintf("%signition.config.merge.%d", field, i), &cfg.Ignition.Config.Merge[i], to, depth+1); err != nil {
+// prepare makes the config fit for the asked version in all that Down leaves to its caller.
+func (r *rendered) prepare() error {
+	for i := range r.cfg.Ignition.Security.TLS.CertificateAuthorities {
+		at := fmt.Sprintf("ignition.security.tls.certificateAuthorities.%d", i)
+		if err := reencode(at, &r.cfg.Ignition.Security.TLS.CertificateAuthorities[i], r.to); err != nil {
 			return err
 		}
 	}
-	if err := nested(field+"ignition.config.replace", &cfg.Ignition.Config.Replace, to, depth+1); err != nil {
-		return err
-	}
-	for i := range cfg.Ignition.Security.TLS.CertificateAuthorities {
-		at := fmt.Sprintf("%signition.security.tls.certificateAuthorities.%d", field, i)
-		if err := reencode(at, &cfg.Ignition.Security.TLS.CertificateAuthorities[i], to); err != nil {
-			return err
-		}
-	}
-	for i := range cfg.Storage.Files {
-		f := &cfg.Storage.Files[i]
-		at := fmt.Sprintf("%sstorage.files.%d (%s)", field, i, f.Path)
+	for i := range r.cfg.Storage.Files {
+		f := &r.cfg.Storage.Files[i]
+		at := fmt.Sprintf("storage.files.%d (%s)", i, f.Path)
 		if f.Contents.Source != nil && f.Mode == nil {
 			f.Mode = util.IntToPtr(0o644) // what every 3.x Ignition takes; a 2.x one would take 0
 		}
-		if err := reencode(at+".contents", &f.Contents, to); err != nil {
+		if err := reencode(at+".contents", &f.Contents, r.to); err != nil {
 			return err
 		}
 		for j := range f.Append {
-			if err := reencode(fmt.Sprintf("%s.append.%d", at, j), &f.Append[j], to); err != nil {
+			if err := reencode(fmt.Sprintf("%s.append.%d", at, j), &f.Append[j], r.to); err != nil {
 				return err
 			}
 		}
@@ -117,52 +111,6 @@ func open(field string, res *types.Resource) ([]byte, error) {
 		data = []byte{}
 	}
 	return data, nil
-}
-
-// maxNesting bounds how deep configs may stand inside each other.
-const maxNesting = 8
-
-// nested converts an Ignition config that stands inside another as a data URL: a client that reads the asked version need
-// not read a newer one inside it (field case 33).
-func nested(field string, res *types.Resource, to specver.Version, depth int) error {
-	if value(res.Source) == "" {
-		return nil
-	}
-	invalid := func(reason string) error { return &InvalidConfigError{Field: "spec.config." + field, Reason: reason} }
-	if depth > maxNesting {
-		return invalid(fmt.Sprintf("configs stand more than %d deep in each other", maxNesting))
-	}
-	doc, err := open(field, res)
-	if err != nil || doc == nil {
-		return err
-	}
-	inner, _, err := specver.Up(doc)
-	if err != nil {
-		return invalid("the config inside: " + err.Error())
-	}
-	version, err := specver.Of(doc)
-	if err != nil {
-		return invalid("the config inside: " + err.Error())
-	}
-	if !to.Less(version) && !to.Less(specver.V3_1) {
-		return nil
-	}
-	if err := prepare(&inner, to, field+": ", depth); err != nil {
-		return err
-	}
-	doc, err = specver.Down(inner, to)
-	var ie *specver.InexpressibleError
-	if errors.As(err, &ie) {
-		ie.Field = field + ": " + ie.Field
-	}
-	if err != nil {
-		return err
-	}
-	if res.Verification.Hash != nil { // the old one was of the document before its conversion
-		res.Verification.Hash = util.StrToPtr(contents.Verification(doc))
-	}
-	encode(doc, !to.Less(specver.V3_1)).put(res)
-	return nil
 }
 
 // kernelArguments are the MachineConfig's own and those that moved there, each once.

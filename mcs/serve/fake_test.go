@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"log/slog"
@@ -70,7 +72,15 @@ func bodyOf(v specver.Version, text string) *compose.Body {
 	z := gzip.NewWriter(&zipped)
 	_, _ = io.WriteString(z, text)
 	_ = z.Close()
-	return &compose.Body{Version: v, JSON: []byte(text), Gzip: zipped.Bytes()}
+	b := &compose.Body{Version: v, JSON: []byte(text), Gzip: zipped.Bytes()}
+	b.ETag, b.ReprDigest = validators(b.JSON)
+	b.GzipETag, b.GzipReprDigest = validators(b.Gzip)
+	return b
+}
+
+func validators(data []byte) (etag, digest string) {
+	sum := sha256.Sum256(data)
+	return fmt.Sprintf(`"%x"`, sum), "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 }
 
 // content is a fixed set of snapshots and agents; the zero value is empty. broken makes every read fail.
@@ -205,3 +215,5 @@ func (f *fixture) counter(t testing.TB, name string, labels ...string) float64 {
 	}
 	return total
 }
+
+func checkOf(name, problem string) publish.Check { return publish.Check{Name: name, Problem: problem} }

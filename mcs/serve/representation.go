@@ -76,10 +76,14 @@ type counting struct {
 }
 
 func (c *counting) WriteHeader(status int) {
-	if status >= 300 { // no body of ours: what describes one does not belong here
+	if status >= 400 { // no body of ours: what describes one does not belong here
 		h := c.Header()
-		if status != http.StatusNotModified {
-			delete(h, "Repr-Digest")
+		for _, name := range []string{"Repr-Digest", "Etag", "Content-Encoding"} {
+			delete(h, name)
+		}
+		if status == http.StatusPreconditionFailed { // it comes without a body, but with the length of ours
+			h["Content-Length"] = []string{"0"}
+			delete(h, "Content-Type")
 		}
 	}
 	c.status = status

@@ -20,7 +20,6 @@ import (
 	"github.com/coreos/ignition/v2/config/v3_4"
 	"github.com/coreos/ignition/v2/config/v3_5"
 	"github.com/coreos/ignition/v2/config/v3_6"
-	"github.com/coreos/ignition/v2/config/v3_6/types"
 	"github.com/coreos/vcontext/report"
 )
 
@@ -65,14 +64,6 @@ var parsers = map[Version]func([]byte) (report.Report, error){
 	V3_4: func(b []byte) (report.Report, error) { _, r, err := v3_4.Parse(b); return r, err },
 	V3_5: func(b []byte) (report.Report, error) { _, r, err := v3_5.Parse(b); return r, err },
 	V3_6: func(b []byte) (report.Report, error) { _, r, err := v3_6.Parse(b); return r, err },
-}
-
-// Up reads a config of any 3.x version into the newest types, as Ignition itself does before it applies one, with the
-// warnings and the error that Check would give for the version it is written in.
-func Up(body []byte) (types.Config, []string, error) {
-	cfg, rpt, err := v3_6.ParseCompatibleVersion(body)
-	warnings, err := findings(rpt, err)
-	return cfg, warnings, err
 }
 
 // findings puts a report into lines. Fatal entries become one error.

@@ -78,25 +78,6 @@ func With(fsys FS) Files {
 
 // WriteFile is [WriteFile].
 func (f Files) WriteFile(path string, data []byte, mode fs.FileMode) error {
-	return f.write(path, func(temporary string) error { return f.fill(temporary, data, mode, nil) })
-}
-
-// Owner is the numbers of a file's user and group.
-type Owner struct{ UID, GID int }
-
-// WriteOwned is WriteFile for a file of another owner, which it has before it has its name. Changing the owner takes
-// set-user-id bits away, and so the mode is set after it.
-func (f Files) WriteOwned(path string, data []byte, mode fs.FileMode, owner Owner) error {
-	return f.write(path, func(temporary string) error { return f.fill(temporary, data, mode, &owner) })
-}
-
-// WriteLink makes a symbolic link, or replaces a regular file by one, in the same way.
-func (f Files) WriteLink(path, target string) error {
-	return f.write(path, func(temporary string) error { return f.fs.Symlink(target, temporary) })
-}
-
-// write has path be what fill makes under another name in the same folder.
-func (f Files) write(path string, fill func(temporary string) error) error {
 	path = filepath.Clean(path)
 	info, err := f.fs.Lstat(path)
 	switch {
@@ -105,29 +86,33 @@ func (f Files) write(path string, fill func(temporary string) error) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	dir := filepath.Dir(path)
-	temporary := filepath.Join(dir, temporaryName())
-	if err := fill(temporary); err != nil {
+	temporary := filepath.Join(filepath.Dir(path), temporaryName())
+	if err := f.fill(temporary, data, mode, nil); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
+	return f.put(temporary, path)
+}
+
+// put gives a finished temporary its name.
+func (f Files) put(temporary, path string) error {
 	if err := f.fs.Rename(temporary, path); err != nil {
 		_ = f.fs.Remove(temporary) // the rename's error is the one that counts
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err := f.fs.Sync(dir); err != nil {
+	if err := f.fs.Sync(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("write %s: it is in place, but its folder could not be synced: %w", path, err)
 	}
 	return nil
 }
 
-// fill writes a new file and syncs it, or leaves nothing.
+// fill writes a new file and syncs it, or leaves nothing. No owner means this process's user.
 func (f Files) fill(temporary string, data []byte, mode fs.FileMode, owner *Owner) error {
 	file, err := f.fs.Create(temporary)
 	if err != nil {
 		return err
 	}
-	if owner != nil {
-		err = f.fs.Lchown(temporary, owner.UID, owner.GID)
+	if owner != nil { // before the mode: changing owners takes the setuid bit away
+		err = file.Chown(owner.UID, owner.GID)
 	}
 	if err == nil {
 		err = file.Chmod(mode)

@@ -3,8 +3,6 @@
 package change
 
 import (
-	"errors"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -20,7 +18,7 @@ func (u *Updater) ownFolders(j *journal, a action) error {
 	}
 	for dir := path.Dir(a.Path); strings.Contains(dir, "/.ssh"); dir = path.Dir(dir) {
 		if slices.Contains(j.Dirs, dir) {
-			if err := u.Node.Own(dir, durable.Owner{UID: a.After.UID, GID: a.After.GID}, 0o700); err != nil {
+			if err := u.Node.MkdirOwned(dir, 0o700, durable.Owner{UID: a.After.UID, GID: a.After.GID}); err != nil {
 				return err
 			}
 		}
@@ -60,11 +58,8 @@ func holdsOnlyOurs(dir string) bool {
 
 // removeIfEmpty removes a folder unless something is in it.
 func (u *Updater) removeIfEmpty(dir string) error {
-	entries, err := u.Node.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil || len(entries) > 0 {
+	names, err := u.Node.Names(dir)
+	if err != nil || len(names) > 0 {
 		return err
 	}
 	return u.Node.Remove(dir)
@@ -81,15 +76,12 @@ func (u *Updater) clean() error {
 		}
 	}
 	for _, dir := range []string{blobsDir, updateDir} {
-		entries, err := u.Node.ReadDir(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		names, err := u.Node.Names(dir)
 		if err != nil {
 			return err
 		}
-		for _, entry := range entries {
-			if err := u.Node.Remove(path.Join(dir, entry.Name())); err != nil {
+		for _, name := range names {
+			if err := u.Node.Remove(path.Join(dir, name)); err != nil {
 				return err
 			}
 		}

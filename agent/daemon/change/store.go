@@ -98,30 +98,27 @@ func forgetOriginal(node *root.Root, name string) error { return node.Remove(ori
 
 // sweepOriginals removes contents that no original names.
 func sweepOriginals(node *root.Root) error {
-	entries, err := node.ReadDir(originalsDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	names, err := node.Names(originalsDir)
 	if err != nil {
 		return err
 	}
 	used := map[string]bool{}
-	for _, entry := range entries {
-		if strings.HasSuffix(entry.Name(), ".json") {
-			text, err := node.ReadFile(path.Join(originalsDir, entry.Name()), maxJournal)
+	for _, name := range names {
+		if strings.HasSuffix(name, ".json") {
+			text, err := node.ReadFile(path.Join(originalsDir, name), maxJournal)
 			var o original
 			if err == nil {
 				err = json.Unmarshal(text, &o)
 			}
 			if err != nil {
-				return fmt.Errorf("%s/%s: %w; remove it to give that file up", originalsDir, entry.Name(), err)
+				return fmt.Errorf("%s/%s: %w; remove it to give that file up", originalsDir, name, err)
 			}
 			used[o.State.Blob] = true
 		}
 	}
-	for _, entry := range entries {
-		if !strings.HasSuffix(entry.Name(), ".json") && !used[entry.Name()] {
-			if err := node.Remove(path.Join(originalsDir, entry.Name())); err != nil {
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".json") && !used[name] {
+			if err := node.Remove(path.Join(originalsDir, name)); err != nil {
 				return err
 			}
 		}
