@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/mcsnap/mcsnap/e2e/example"
 	"github.com/mcsnap/mcsnap/e2e/node"
 	"github.com/mcsnap/mcsnap/e2e/server"
@@ -25,7 +27,10 @@ import (
 
 const unit = "mcsnap-firstboot.service"
 
-var lan *node.Lan
+var (
+	lan        *node.Lan
+	everything = labels.Everything()
+)
 
 func TestMain(m *testing.M) {
 	var err error

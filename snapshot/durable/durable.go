@@ -86,28 +86,37 @@ func (f Files) WriteFile(path string, data []byte, mode fs.FileMode) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	dir := filepath.Dir(path)
-	temporary := filepath.Join(dir, temporaryName())
-	if err := f.fill(temporary, data, mode); err != nil {
+	temporary := filepath.Join(filepath.Dir(path), temporaryName())
+	if err := f.fill(temporary, data, mode, nil); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
+	return f.put(temporary, path)
+}
+
+// put gives a finished temporary its name.
+func (f Files) put(temporary, path string) error {
 	if err := f.fs.Rename(temporary, path); err != nil {
 		_ = f.fs.Remove(temporary) // the rename's error is the one that counts
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err := f.fs.Sync(dir); err != nil {
+	if err := f.fs.Sync(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("write %s: it is in place, but its folder could not be synced: %w", path, err)
 	}
 	return nil
 }
 
-// fill writes a new file and syncs it, or leaves nothing.
-func (f Files) fill(temporary string, data []byte, mode fs.FileMode) error {
+// fill writes a new file and syncs it, or leaves nothing. No owner means this process's user.
+func (f Files) fill(temporary string, data []byte, mode fs.FileMode, owner *Owner) error {
 	file, err := f.fs.Create(temporary)
 	if err != nil {
 		return err
 	}
-	err = file.Chmod(mode)
+	if owner != nil { // before the mode: changing owners takes the setuid bit away
+		err = file.Chown(owner.UID, owner.GID)
+	}
+	if err == nil {
+		err = file.Chmod(mode)
+	}
 	if err == nil {
 		_, err = file.Write(data)
 	}

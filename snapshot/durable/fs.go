@@ -20,6 +20,12 @@ type FS interface {
 	Rename(from, to string) error
 	Remove(name string) error
 	Mkdir(name string, mode fs.FileMode) error
+	// Symlink makes a symbolic link; it is an error if the name is taken.
+	Symlink(target, name string) error
+	// Chmod sets the mode of a folder.
+	Chmod(name string, mode fs.FileMode) error
+	// Lchown sets the owner of a folder, or of a link itself.
+	Lchown(name string, uid, gid int) error
 	// Sync has a file or folder on stable storage.
 	Sync(name string) error
 }
@@ -27,6 +33,7 @@ type FS interface {
 // File is a file that is being written.
 type File interface {
 	Chmod(mode fs.FileMode) error
+	Chown(uid, gid int) error
 	Write(p []byte) (int, error)
 	Sync() error
 	Close() error
@@ -41,6 +48,9 @@ func (osFS) Lstat(name string) (fs.FileInfo, error)    { return os.Lstat(name) }
 func (osFS) Rename(from, to string) error              { return os.Rename(from, to) }
 func (osFS) Remove(name string) error                  { return os.Remove(name) }
 func (osFS) Mkdir(name string, mode fs.FileMode) error { return os.Mkdir(name, mode) }
+func (osFS) Symlink(target, name string) error         { return os.Symlink(target, name) }
+func (osFS) Chmod(name string, mode fs.FileMode) error { return os.Chmod(name, mode) }
+func (osFS) Lchown(name string, uid, gid int) error    { return os.Lchown(name, uid, gid) }
 
 func (osFS) Create(name string) (File, error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

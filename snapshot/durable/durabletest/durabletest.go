@@ -156,14 +156,12 @@ func (d *Disk) Mkdir(name string, mode fs.FileMode) error {
 // Remove removes a file or empty folder, which may come back.
 func (d *Disk) Remove(name string) error {
 	return d.step("remove "+name, func() error {
-		was, kept := os.ReadFile(name)
+		was := remember(name)
 		if err := os.Remove(name); err != nil {
 			return err
 		}
 		delete(d.dirty, name)
-		if kept == nil {
-			d.undoing(filepath.Dir(name), func() { restore(name, was) })
-		}
+		d.undoing(filepath.Dir(name), was)
 		return nil
 	})
 }
@@ -171,7 +169,7 @@ func (d *Disk) Remove(name string) error {
 // Rename moves a file; either name may be lost and the old contents may come back.
 func (d *Disk) Rename(from, to string) error {
 	return d.step("rename "+from+" "+to, func() error {
-		was, kept := os.ReadFile(to)
+		was := remember(to)
 		if err := os.Rename(from, to); err != nil {
 			return err
 		}
@@ -180,16 +178,7 @@ func (d *Disk) Rename(from, to string) error {
 			delete(d.dirty, from)
 			file.path, d.dirty[to] = to, file
 		}
-		d.undoing(filepath.Dir(to), func() {
-			if kept == nil {
-				restore(to, was)
-			} else {
-				_ = os.Remove(to)
-			}
-		})
+		d.undoing(filepath.Dir(to), was)
 		return nil
 	})
 }
-
-// restore puts back what a folder remembers; without its folder there is nothing to remember.
-func restore(name string, was []byte) { _ = os.WriteFile(name, was, 0o600) }

@@ -45,6 +45,10 @@ func (f *file) Chmod(mode fs.FileMode) error {
 	return f.disk.step("chmod "+f.name, func() error { return f.file.Chmod(mode) })
 }
 
+func (f *file) Chown(uid, gid int) error {
+	return f.disk.step("chown "+f.name, func() error { return f.file.Chown(uid, gid) })
+}
+
 // Write writes half of the bytes when it is the step that fails, as a full disk does.
 func (f *file) Write(p []byte) (n int, err error) {
 	err = f.disk.step("write "+f.name, func() (err error) { n, err = f.file.Write(p); return err })
