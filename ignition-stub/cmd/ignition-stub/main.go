@@ -41,6 +41,6 @@ Exit codes: ` + exitCodes,
 		Args:          noArguments,
 	}
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	command.AddCommand(renderCommand())
+	command.AddCommand(renderCommand(), fetchCommand(), doctorCommand(), inspectCommand())
 	return command
 }
