@@ -19,8 +19,8 @@ import (
 // Folder is where units, drop-ins and enabling links of the administrator, of Ignition and of this daemon are.
 const Folder = "/etc/systemd/system"
 
-// folders are where unit files are found, the first wins.
-var folders = []string{Folder, "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
+// Folders are where unit files are found, the first wins.
+var Folders = []string{Folder, "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
 
 // Files is a node's files, perhaps as they are going to be.
 type Files interface {
@@ -132,7 +132,7 @@ func read(files Files, unit string) (*install, error) {
 		names = append(names, template)
 	}
 	for _, name := range names {
-		for _, folder := range folders {
+		for _, folder := range Folders {
 			file := path.Join(folder, name)
 			state, text, err := files.Read(file)
 			if err != nil {
@@ -156,7 +156,7 @@ func read(files Files, unit string) (*install, error) {
 func (s *install) dropins(files Files, names []string) error {
 	byName := map[string]string{}
 	for _, name := range names {
-		for _, folder := range folders {
+		for _, folder := range Folders {
 			dir := path.Join(folder, name+".d")
 			entries, err := files.Names(dir)
 			if err != nil {
