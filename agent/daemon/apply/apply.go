@@ -142,6 +142,9 @@ func (s *Store) forward(ctx context.Context, j *journal) error {
 }
 
 func (s *Store) backward(j *journal) error {
+	if err := s.sweep(j); err != nil { // of the write that failed: its folder may have to go
+		return err
+	}
 	for _, step := range slices.Backward(j.Steps) {
 		err := tree.Ensure(s.node, step.Path, step.Before, s)
 		// A folder that was made for the plan and that somebody has put something into stays.
