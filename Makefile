@@ -11,7 +11,7 @@ CHECKS := -checks inherit,-ST1005
 
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help build demo test e2e replay bench lint fmt generate ci lab-ignition lab-ignition035 lab-kube lab-lint lab-debian clean
+.PHONY: help build demo test e2e replay bench lint fmt generate ci lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-lint lab-debian clean
 help: ## this list
 	@echo 'make TARGET, where TARGET is one of'
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -23,11 +23,12 @@ build: ## the programs, static, into bin/
 demo: build lab-ignition ## one node's life on this machine, with the real Ignition (KEEP=1 leaves its root)
 	@go run ./e2e/demo
 
-test: lab-ignition lab-ignition035 lab-kube ## every test of every day, the real parts included (RACE=1: under the race detector)
+test: lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## every test of every day, the real parts included (RACE=1: under the race detector)
 	go test $(if $(RACE),-race) $(TESTFLAGS) ./...
 
 e2e: build lab-ignition lab-debian ## stories on machines that boot for real; as root
-	go test -tags e2e -exec $(CURDIR)/e2e/node/inside -count=1 -timeout 30m $(TESTFLAGS) ./e2e/node ./e2e/story
+	MCSNAP_REPORT=$(CURDIR)/bin/report go test -tags e2e -exec $(CURDIR)/e2e/node/inside -count=1 -timeout 30m $(TESTFLAGS) ./e2e/node ./e2e/story
+	@echo 'what happened to the machines: bin/report/report.html'
 
 replay: lab-kube ## the incident that started it, on a real API server; ends with its figures
 	@line=$$(mktemp) && REPLAY_LINE=$$line go test -count=1 -v -run 'TestReplay/the_incident' ./e2e/replay && cat $$line; status=$$?; rm -f $$line; exit $$status
@@ -52,7 +53,7 @@ generate: ## whatever in the repository is made by a program
 ci: ## what continuous integration runs, from a machine with Go, git and make
 	.ci/run
 
-lab-ignition lab-ignition035 lab-kube lab-lint lab-debian:
+lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-lint lab-debian:
 	@$(MAKE) --no-print-directory -C e2e/lab $(@:lab-%=%)
 
 clean: ## removes bin/ (the lab's programs stay: make -C e2e/lab clean)

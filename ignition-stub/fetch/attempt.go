@@ -128,6 +128,12 @@ func (f *Fetcher) examine(r Request, s *source, body []byte) *Trouble {
 	}
 	if r.Check != nil {
 		if err := r.Check(body); err != nil {
+			if _, other := errors.AsType[*DigestError](err); other {
+				return s.trouble(BadDigest, err, "%v", err)
+			}
+			if errors.Is(err, ErrTooLarge) {
+				return s.trouble(TooLarge, err, "%v", err)
+			}
 			return s.trouble(BadContent, err, "%v", err)
 		}
 	}

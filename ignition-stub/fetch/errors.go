@@ -16,6 +16,9 @@ var (
 	errStalled  = errors.New("the body stopped coming")
 )
 
+// ErrTooLarge is for a request's Check: the body stands for more bytes than are taken.
+var ErrTooLarge = errors.New("too large")
+
 // InputError says that options or a request cannot work anywhere.
 type InputError struct{ Field, Problem string }
 
@@ -80,6 +83,17 @@ func (e *GaveUpError) Verification() bool {
 	return false
 }
 
+// Unreachable tells whether no server gave an answer that means something: every trouble was one that is met until the
+// deadline.
+func (e *GaveUpError) Unreachable() bool {
+	for _, trouble := range e.Troubles {
+		if trouble.Kind.patience() != untilDeadline {
+			return false
+		}
+	}
+	return len(e.Troubles) > 0
+}
+
 // DigestError says that a whole body has another digest than was asked for. It stands below a [Trouble].
 type DigestError struct{ Want, Got string }
 
@@ -87,7 +101,15 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("digest mismatch: want %s, got %s", e.Want, e.Got)
 }
 
-// bare is a URL as it may be told: credentials stand in user information and queries.
+// Bare is a URL as it may be told: credentials stand in user information and queries.
+func Bare(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "(not a URL)"
+	}
+	return bare(u)
+}
+
 func bare(u *url.URL) string {
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return shown.String()

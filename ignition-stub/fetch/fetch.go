@@ -80,8 +80,8 @@ type Request struct {
 	Digest string
 	// AllowEmpty accepts a body of no bytes. Ignition takes one for an empty config and boots a bare machine.
 	AllowEmpty bool
-	// Check refuses a body that is whole but not what is wanted, such as an error page. It may be nil. The body belongs
-	// to the fetcher until Get returns.
+	// Check refuses a body that is whole but not what is wanted, such as an error page. A [DigestError] from it counts as
+	// one of Digest's, [ErrTooLarge] as one of MaxBytes. It may be nil. The body belongs to the fetcher until Get returns.
 	Check func(body []byte) error
 }
 

@@ -11,8 +11,6 @@ import (
 	"github.com/coreos/ign-converter/translate/v34tov33"
 	"github.com/coreos/ign-converter/translate/v35tov34"
 	"github.com/coreos/ignition/v2/config/util"
-	v3_0 "github.com/coreos/ignition/v2/config/v3_0/types"
-	v3_1 "github.com/coreos/ignition/v2/config/v3_1/types"
 	v3_4 "github.com/coreos/ignition/v2/config/v3_4/types"
 	v3_5 "github.com/coreos/ignition/v2/config/v3_5/types"
 	"github.com/coreos/ignition/v2/config/v3_6/types"
@@ -79,16 +77,11 @@ func steps(c6 types.Config, to Version) (any, error) {
 	if err != nil || to == V3_1 {
 		return c1, err
 	}
+	emptyDropinsToFiles(&c1)
 	if to == V2_2 {
 		return to22(c1)
 	}
 	return to30(c1)
-}
-
-// to30 is the step from 3.1 to 3.0: the same shape less what findHTTP refuses.
-func to30(c1 v3_1.Config) (c0 v3_0.Config, err error) {
-	c1.Ignition.Version = v3_0.MaxVersion.String()
-	return c0, convert(c1, &c0)
 }
 
 // keepAdvertisements restores what ign-converter's step from 3.5 to 3.4 drops although 3.4 has it.

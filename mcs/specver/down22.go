@@ -3,8 +3,6 @@
 package specver
 
 import (
-	"slices"
-
 	"github.com/coreos/ign-converter/translate/v31tov22"
 	v2_2 "github.com/coreos/ignition/config/v2_2/types"
 	v3_1 "github.com/coreos/ignition/v2/config/v3_1/types"
@@ -19,8 +17,7 @@ const emptyData = "data:,"
 //   - overwrite: false refuses a file that exists even when it is to be appended to, so an appended part must say
 //     nothing about overwriting;
 //   - there is no file entry without contents: what makes 3.x create a file or leave the one that exists becomes an
-//     append of nothing, which does the same. The converter drops it;
-//   - a drop-in without text is not written, though it hides one of the same name in the image; it becomes a file.
+//     append of nothing, which does the same. The converter drops it.
 func to22(c1 v3_1.Config) (v2_2.Config, error) {
 	for i := range c1.Storage.Files {
 		f := &c1.Storage.Files[i]
@@ -33,7 +30,6 @@ func to22(c1 v3_1.Config) (v2_2.Config, error) {
 			f.Append = []v3_1.Resource{{Source: &nothing}}
 		}
 	}
-	emptyDropinsToFiles(&c1)
 	c22, err := v31tov22.Translate(c1)
 	if err != nil {
 		return c22, err
@@ -44,22 +40,4 @@ func to22(c1 v3_1.Config) (v2_2.Config, error) {
 		}
 	}
 	return c22, nil
-}
-
-// emptyDropinsToFiles moves drop-ins that are there but empty to where any Ignition writes them.
-func emptyDropinsToFiles(c1 *v3_1.Config) {
-	for i := range c1.Systemd.Units {
-		unit := &c1.Systemd.Units[i]
-		unit.Dropins = slices.DeleteFunc(unit.Dropins, func(dropin v3_1.Dropin) bool {
-			if dropin.Contents == nil || *dropin.Contents != "" {
-				return false
-			}
-			overwrite, mode, nothing := true, 0o644, emptyData
-			c1.Storage.Files = append(c1.Storage.Files, v3_1.File{
-				Node:          v3_1.Node{Path: "/etc/systemd/system/" + unit.Name + ".d/" + dropin.Name, Overwrite: &overwrite},
-				FileEmbedded1: v3_1.FileEmbedded1{Mode: &mode, Contents: v3_1.Resource{Source: &nothing}},
-			})
-			return true
-		})
-	}
 }

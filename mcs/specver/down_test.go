@@ -116,6 +116,12 @@ func TestDownKeepsWhatItCanSay(t *testing.T) {
 			`"storage":{"files":[{"contents":{"source":"data:,a"},"filesystem":"root","mode":420,"overwrite":false,"path":"/a"}]}`},
 		{"private directories whose parents are known, in 2.2", `,"storage":{"directories":[{"path":"/var/lib/a","mode":448},{"path":"/var/lib/a/b","mode":448},{"path":"/x/y/z","mode":493}]}`, specver.V2_2,
 			`"storage":{"directories":[{"filesystem":"root","mode":448,"path":"/var/lib/a"},{"filesystem":"root","mode":448,"path":"/var/lib/a/b"},{"filesystem":"root","mode":493,"path":"/x/y/z"}]}`},
+		{"a hard link to a file further down, in 2.2", `,"storage":{"files":[{"path":"/a/b","mode":420}],"links":[{"path":"/c","target":"/a/b","hard":true}]}`, specver.V2_2,
+			`"storage":{"files":[{"append":true,"contents":{"source":"data:,"},"filesystem":"root","mode":420,"path":"/a/b"}],"links":[{"filesystem":"root","hard":true,"path":"/c","target":"/a/b"}]}`},
+		{"a hard link further down, in 3.0", `,"storage":{"files":[{"path":"/a","mode":420}],"links":[{"path":"/c/d","target":"/a","hard":true}]}`, specver.V3_0,
+			`"storage":{"files":[{"mode":420,"path":"/a"}],"links":[{"hard":true,"path":"/c/d","target":"/a"}]}`},
+		{"an empty drop-in in 3.0", `,"systemd":{"units":[{"name":"a.service","dropins":[{"name":"b.conf","contents":""}]}]}`, specver.V3_0,
+			`"storage":{"files":[{"contents":{"source":"data:,"},"mode":420,"overwrite":true,"path":"/etc/systemd/system/a.service.d/b.conf"}]},"systemd":{"units":[{"name":"a.service"}]}`},
 		{"an empty drop-in in 2.2", `,"systemd":{"units":[{"name":"a.service","dropins":[{"name":"b.conf","contents":""},{"name":"c.conf"}]}]}`, specver.V2_2,
 			`"storage":{"files":[{"contents":{"source":"data:,"},"filesystem":"root","mode":420,"overwrite":true,"path":"/etc/systemd/system/a.service.d/b.conf"}]},` +
 				`"systemd":{"units":[{"dropins":[{"name":"c.conf"}],"name":"a.service"}]}`},
@@ -147,6 +153,21 @@ func TestDownKeepsWhatItCanSay(t *testing.T) {
 				t.Errorf("Down changed its argument")
 			}
 		})
+	}
+}
+
+// Ignition 2.0 to 2.2, which ask for 3.0, stop at a hard link to a file that they make later; all others do not.
+func TestDownRefusesEarlyHardLinks(t *testing.T) {
+	cfg, _, err := specver.Up(config(`,"storage":{"files":[{"path":"/a/b","mode":420}],"links":[{"path":"/c","target":"/a/b","hard":true}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range specver.All {
+		_, err := specver.Down(cfg, v)
+		var ie *specver.InexpressibleError
+		if refused := errors.As(err, &ie) && ie.Field == "storage.links.0.target"; refused != (v == specver.V3_0) {
+			t.Errorf("%s: %v", v, err)
+		}
 	}
 }
 

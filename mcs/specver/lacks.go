@@ -44,15 +44,18 @@ var features = []struct {
 // lacks finds the first feature that a config uses and version to does not have.
 func lacks(cfg types.Config, to Version) error {
 	var first *InexpressibleError
-	for _, f := range features {
-		if !to.Less(f.since) || first != nil {
-			continue
+	report := func(field, why string) {
+		if first == nil {
+			first = &InexpressibleError{Field: field, Version: to, Why: why}
 		}
-		f.find(cfg, func(field, why string) {
-			if first == nil {
-				first = &InexpressibleError{Field: field, Version: to, Why: why}
-			}
-		})
+	}
+	for _, f := range features {
+		if to.Less(f.since) {
+			f.find(cfg, report)
+		}
+	}
+	if to == V3_0 {
+		findHardLinks(cfg, report)
 	}
 	if first != nil {
 		return first

@@ -12,7 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsnap/mcsnap/ignition-stub/fetch"
+	"github.com/mcsnap/mcsnap/ignition-stub/inspect"
+	"github.com/mcsnap/mcsnap/ignition-stub/resolve"
 	"github.com/mcsnap/mcsnap/ignition-stub/stub"
+	"github.com/mcsnap/mcsnap/snapshot"
 	"github.com/mcsnap/mcsnap/snapshot/durable"
 )
 
@@ -57,8 +60,11 @@ func exitCode(err error) int {
 		return 0
 	case isA[*usageError](err), strings.HasPrefix(err.Error(), "unknown command"):
 		return 2
-	case isA[*inputError](err), isA[*stub.InputError](err), isA[*stub.TooLargeError](err), isA[*fetch.InputError](err):
+	case isA[*inputError](err), isA[*stub.InputError](err), isA[*stub.TooLargeError](err), isA[*fetch.InputError](err),
+		isA[*resolve.InputError](err), isA[*inspect.InputError](err):
 		return 3
+	case isA[*snapshot.DigestError](err):
+		return 6
 	case isA[*durable.NotRegularError](err), isA[*fs.PathError](err):
 		return 4
 	}
@@ -68,7 +74,10 @@ func exitCode(err error) int {
 		}
 		return 5
 	}
-	if errors.Is(err, context.Canceled) {
+	switch {
+	case isA[*fetch.DigestError](err): // of contents that no server sent: a data URL
+		return 6
+	case errors.Is(err, context.Canceled):
 		return 5
 	}
 	return 1

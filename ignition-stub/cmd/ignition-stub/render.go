@@ -15,10 +15,11 @@ import (
 
 type renderFlags struct {
 	stub.Options
-	spec, tokenFile, form, output string
-	caFiles, snippetFiles         []string
-	headers, total                time.Duration
-	secret                        stub.Secret
+	access             accessFlags
+	spec, form, output string
+	snippetFiles       []string
+	headers, total     time.Duration
+	secret             stub.Secret
 }
 
 func renderCommand() *cobra.Command {
@@ -44,11 +45,9 @@ alone, that expires. It is read from a file or from standard input (--token-file
 	flags := command.Flags()
 	flags.StringVar(&f.URL, "url", "", "the server, https://host:port, or the whole URL of a config")
 	flags.StringVar(&f.Pool, "pool", "", "the machine config pool, where --url names the server alone")
-	flags.StringArrayVar(&f.caFiles, "ca", nil, "file of CA certificates in PEM (may be given several times; none: the operating system's)")
+	f.access.register(flags, "")
 	flags.StringVar(&f.spec, "spec", "3.4", "Ignition spec version: 2.2, or 3.0 to 3.6")
 	flags.BoolVar(&f.Gzip, "gzip", false, "let the machine fetch the compressed config, <URL>.gz")
-	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that the server wants, - for standard input")
-	flags.StringVar(&f.AuthHeader, "auth-header", "", "header for the token (default Authorization, as Bearer)")
 	flags.DurationVar(&f.BootBudget, "boot-budget", 2*time.Hour, "warn when the token expires sooner")
 	flags.DurationVar(&f.headers, "timeout-headers", 0, "how long Ignition waits for an answer's headers (default Ignition's 10s)")
 	flags.DurationVar(&f.total, "timeout-total", 0, "how long Ignition tries in all (default for ever)")
@@ -78,28 +77,17 @@ func (f *renderFlags) run(command *cobra.Command) (err error) {
 	if f.HTTPTotal, err = seconds("--timeout-total", f.total); err != nil {
 		return err
 	}
-	for _, name := range f.caFiles {
-		bundle, err := readFile(name, command.InOrStdin())
-		if err != nil {
-			return fmt.Errorf("--ca: %w", err)
-		}
-		f.CAs = append(f.CAs, bundle)
+	access, err := f.access.read(command.InOrStdin())
+	if err != nil {
+		return err
 	}
+	f.CAs, f.Token, f.AuthHeader = access.cas, access.token, access.headerForToken
 	for _, name := range f.snippetFiles {
 		config, err := readFile(name, command.InOrStdin())
 		if err != nil {
 			return fmt.Errorf("--snippet: %w", err)
 		}
 		f.Snippets = append(f.Snippets, stub.Snippet{Name: filepath.Base(name), Config: config})
-	}
-	if f.tokenFile != "" {
-		token, err := readFile(f.tokenFile, command.InOrStdin())
-		if err != nil {
-			return fmt.Errorf("--token-file: %w", err)
-		}
-		if f.Token = strings.TrimSpace(string(token)); f.Token == "" {
-			return badInput("--token-file %s: there is no token in it", f.tokenFile)
-		}
 	}
 	f.Now = time.Now()
 	made, err := stub.Render(f.Options)

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mcsnap/mcsnap/agent/daemon/desired"
+)
+
+// Drift lists what of the node's config is no longer on disk as the config has it, a line for each path. What was served
+// newer than rendered differs on purpose and is not listed.
+func (u *Updater) Drift() ([]string, error) {
+	s, err := u.Current()
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := desired.ReadAccounts(u.Node)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := desired.Of(s, accounts)
+	if err != nil {
+		return nil, err
+	}
+	overlays := overlayPaths(s)
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(tree.Entries)) {
+		entry := tree.Entries[name]
+		if overlays[name] || entry.Problem != "" {
+			continue
+		}
+		is, err := read(u.Node, name)
+		if err != nil {
+			lines = append(lines, err.Error())
+			continue
+		}
+		if how := differs(is, entry); how != "" {
+			lines = append(lines, name+" "+how)
+		}
+	}
+	return lines, nil
+}
+
+// differs says in which way a path is not as an entry wants it, "" when it is.
+func differs(is State, want desired.Entry) string {
+	switch {
+	case is.Kind == absent:
+		return "is missing"
+	case want.Link != "":
+		if is.Kind != link || is.Target != want.Link {
+			return "is not the link to " + want.Link
+		}
+		return ""
+	case is.Kind != file:
+		return "is no file"
+	case want.Whole && !bytes.Equal(is.content, slices.Concat(want.Content, want.Append)):
+		return "has other content"
+	case !want.Whole && !bytes.HasSuffix(is.content, want.Append):
+		return "does not end with what is appended to it"
+	case want.Mode != nil && is.Mode != *want.Mode:
+		return fmt.Sprintf("has mode %04o, want %04o", posix(is), posix(State{Mode: *want.Mode}))
+	case (want.Whole || want.UID != nil) && is.UID != number(want.UID, 0), (want.Whole || want.GID != nil) && is.GID != number(want.GID, 0):
+		return fmt.Sprintf("belongs to %d:%d, want %d:%d", is.UID, is.GID, number(want.UID, 0), number(want.GID, 0))
+	}
+	return ""
+}
