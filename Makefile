@@ -28,6 +28,7 @@ test: lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## e
 
 e2e: build lab-ignition lab-debian ## stories on machines that boot for real; as root
 	go test -tags e2e -exec $(CURDIR)/e2e/node/inside -count=1 -timeout 30m $(TESTFLAGS) ./e2e/node ./e2e/story
+	go test -tags e2e -run TestBehaviour -count=1 $(TESTFLAGS) ./ignition-stub/resolve
 
 bench: ## how fast, and how big
 	go test -run '^$$' -bench . -benchmem ./...
