@@ -23,7 +23,7 @@ build: ## the programs, static, into bin/
 demo: build lab-ignition ## one node's life on this machine, with the real Ignition (KEEP=1 leaves its root)
 	@go run ./e2e/demo
 
-test: lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## every test of every day, the real parts included (RACE=1: under the race detector)
+test: build lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## every test of every day, the real parts included (RACE=1: under the race detector)
 	go test $(if $(RACE),-race) $(TESTFLAGS) ./...
 
 e2e: build lab-ignition lab-debian ## stories on machines that boot for real; as root
