@@ -27,7 +27,8 @@ test: lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## e
 	go test $(if $(RACE),-race) $(TESTFLAGS) ./...
 
 e2e: build lab-ignition lab-debian ## stories on machines that boot for real; as root
-	go test -tags e2e -exec $(CURDIR)/e2e/node/inside -count=1 -timeout 30m $(TESTFLAGS) ./e2e/node ./e2e/story
+	MCSNAP_REPORT=$(CURDIR)/bin/report go test -tags e2e -exec $(CURDIR)/e2e/node/inside -count=1 -timeout 30m $(TESTFLAGS) ./e2e/node ./e2e/story
+	@echo 'what happened to the machines: bin/report/report.html'
 
 bench: ## how fast, and how big
 	go test -run '^$$' -bench . -benchmem ./...

@@ -97,7 +97,7 @@ func (d *demo) boot(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	booted, err := lab.Boot{Config: stub, Root: string(d.root), Timeout: 30 * time.Second}.Run(ctx)
+	booted, err := lab.Boot{Config: stub, Root: string(d.root), Timeout: 2 * time.Minute}.Run(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -38,6 +38,9 @@ type Options struct {
 	NoWatchList bool
 	// Users may authenticate besides the administrator; the key is the user, who has no rights until a role gives some.
 	Users []string
+	// Nodes may authenticate as kubelets do: NAME as system:node:NAME of the group system:nodes, held to its own objects
+	// by the node authorizer and NodeRestriction.
+	Nodes []string
 }
 
 // Cluster is a running cluster.
@@ -129,7 +132,11 @@ func (c *Cluster) files() {
 	for _, user := range c.options.Users {
 		tokens = append(tokens, fmt.Sprintf("%s-token,%s,%[1]s", user, user))
 	}
+	for _, node := range c.options.Nodes {
+		tokens = append(tokens, fmt.Sprintf("%s-token,system:node:%s,%[1]s,system:nodes", node, node))
+	}
 	for name, text := range map[string][]byte{
+		"audit.yaml": []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: Metadata\n"),
 		"sa.key":     pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
 		"sa.pub":     pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}),
 		"tokens.csv": []byte(strings.Join(tokens, "\n") + "\n"),
@@ -147,8 +154,12 @@ func (c *Cluster) StartAPI() {
 		"--etcd-servers=" + c.etcd, "--bind-address=127.0.0.1", "--secure-port=" + c.port, "--cert-dir=" + filepath.Join(c.dir, "certs"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + filepath.Join(c.dir, "sa.pub"),
 		"--service-account-signing-key-file=" + filepath.Join(c.dir, "sa.key"), "--token-auth-file=" + filepath.Join(c.dir, "tokens.csv"),
-		"--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount",
+		"--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount",
 		"--endpoint-reconciler-type=none", "--max-requests-inflight=2000",
+	}
+	if len(c.options.Nodes) > 0 {
+		args = append(args, "--enable-admission-plugins=NodeRestriction",
+			"--audit-policy-file="+filepath.Join(c.dir, "audit.yaml"), "--audit-log-path="+filepath.Join(c.dir, "audit.log"))
 	}
 	if c.options.NoWatchList {
 		args = append(args, "--feature-gates=WatchList=false")
@@ -197,6 +208,20 @@ func (c *Cluster) User(name string) *rest.Config {
 	config := rest.CopyConfig(c.Admin)
 	config.BearerToken = name + "-token"
 	return config
+}
+
+// Node returns how one of Options.Nodes connects.
+func (c *Cluster) Node(name string) *rest.Config { return c.User(name) }
+
+// Audit returns the API server's audit log, which is kept where there are Nodes: an event in JSON on each line, for every
+// request that was answered.
+func (c *Cluster) Audit() string {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.dir, "audit.log"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(text)
 }
 
 // Kubeconfig writes a kubeconfig for a connection and returns its path.

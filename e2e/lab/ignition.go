@@ -34,6 +34,8 @@ type Boot struct {
 type Booted struct {
 	Log        string   // all that Ignition said, every stage headed by its name
 	KernelArgs []string // the words Ignition handed to ignition-kargs-helper, such as "--should-exist", "quiet"
+
+	Ended map[string]time.Time // when each stage was done
 }
 
 // StageError tells which stage of Ignition failed and what it said last.
@@ -84,6 +86,7 @@ func (b Boot) Run(ctx context.Context) (Booted, error) {
 	defer cancel()
 
 	var log strings.Builder
+	ended := map[string]time.Time{}
 	for _, stage := range Stages {
 		args := []string{program, "--platform=file", "--stage=" + stage, "--root=" + root, "--log-to-stdout",
 			"--config-cache=" + filepath.Join(work, "ignition.json"),
@@ -100,14 +103,15 @@ func (b Boot) Run(ctx context.Context) (Booted, error) {
 			if ctx.Err() != nil {
 				err = fmt.Errorf("not done after %v: %w", timeout, ctx.Err())
 			}
-			return Booted{Log: log.String()}, &StageError{Stage: stage, Reason: reason(out, err), Log: log.String(), Err: err}
+			return Booted{Log: log.String(), Ended: ended}, &StageError{Stage: stage, Reason: reason(out, err), Log: log.String(), Err: err}
 		}
+		ended[stage] = time.Now()
 	}
 	words, err := os.ReadFile(kargs)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Booted{Log: log.String()}, fmt.Errorf("read the kernel arguments Ignition set: %w", err)
+		return Booted{Log: log.String(), Ended: ended}, fmt.Errorf("read the kernel arguments Ignition set: %w", err)
 	}
-	return Booted{Log: log.String(), KernelArgs: strings.Fields(string(words))}, nil
+	return Booted{Log: log.String(), KernelArgs: strings.Fields(string(words)), Ended: ended}, nil
 }
 
 // runGroup runs a command in a process group of its own, which dies whole when the command's context ends.

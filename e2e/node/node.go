@@ -77,7 +77,7 @@ func (n *Node) Start(ctx context.Context) error {
 	if err := n.SwitchOn(); err != nil {
 		return err
 	}
-	if !until(ctx, 20*time.Second, func() bool { return n.answers(ctx) }) {
+	if !until(ctx, time.Minute, func() bool { return n.answers(ctx) }) {
 		return errors.Join(fmt.Errorf("node %s: systemd does not answer; its console says:\n%s", n.Name, n.Console()), n.CutPower())
 	}
 	return nil
@@ -108,7 +108,7 @@ func (n *Node) Run(ctx context.Context, args ...string) (string, error) {
 
 // Settle waits until the machine has started whatever it starts, and returns "running" or "degraded".
 func (n *Node) Settle(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	out, err := n.Run(ctx, "systemctl", "is-system-running", "--wait")
 	state := strings.TrimSpace(out)
@@ -164,8 +164,8 @@ func (n *Node) PowerOff(ctx context.Context) error {
 			return fmt.Errorf("node %s: power off: %w", n.Name, err)
 		}
 		return nil
-	case <-time.After(30 * time.Second):
-		return errors.Join(fmt.Errorf("node %s: did not power off within 30 s", n.Name), n.CutPower())
+	case <-time.After(time.Minute):
+		return errors.Join(fmt.Errorf("node %s: did not power off within a minute", n.Name), n.CutPower())
 	}
 }
 

@@ -26,8 +26,9 @@ import (
 	"github.com/mcsnap/mcsnap/e2e/lab"
 )
 
-// Patience is how long the server may take for anything it is waited for.
-const Patience = 15 * time.Second
+// Patience is how long the server may take for anything it is waited for. It takes well under a second; this is for
+// machines that are busy with something else.
+const Patience = time.Minute
 
 // Server is one mcs process.
 type Server struct {

@@ -16,11 +16,11 @@ import (
 // A disk returns one wrong bit in the snapshot before the first boot has run. The pool has moved on meanwhile, so the
 // snapshot can only come back by its digest; the node is what it was rendered to be, and tells that it had to ask.
 func TestBadSnapshotComesBackByDigest(t *testing.T) {
-	s := raise(t)
+	s := raise(t, "The bad snapshot comes back by its digest")
 	n := s.newNode("flipped")
 	s.renders(2)
 	s.deletes(1)
-	s.must(witness.Flip(n.Root(), snapshot.Path))
+	s.flips(n)
 
 	s.boots(n)
 
@@ -32,10 +32,10 @@ func TestBadSnapshotComesBackByDigest(t *testing.T) {
 // nothing is handed over, so the node is not half of anything; and the kubelet was not kept from starting. When the
 // server is back, the next boot mends the node without anybody's help.
 func TestBadSnapshotWithoutServerIsToldAndMended(t *testing.T) {
-	s := raise(t)
+	s := raise(t, "The bad snapshot and no server: told, and mended at the next boot")
 	n := s.newNode("alone")
-	s.must(witness.Flip(n.Root(), snapshot.Path))
-	s.must(s.server.Stop())
+	s.flips(n)
+	s.serverStops()
 	// The story shortens the agent's patience, and nothing else.
 	dropin := n.Path("/etc/systemd/system/" + unit + ".d/patience.conf")
 	s.must(os.MkdirAll(filepath.Dir(dropin), 0o755))
@@ -59,7 +59,7 @@ func TestBadSnapshotWithoutServerIsToldAndMended(t *testing.T) {
 	}
 	s.must(n.PowerOff(t.Context()))
 
-	s.must(s.server.Start(t.Context()))
+	s.serverStarts()
 	s.boots(n)
 
 	s.isGeneration(n, 1, "fetched")

@@ -18,7 +18,7 @@ import (
 // served. The machines boot when all they were born from is gone. Each knows what it is, and a daemon on it that looks
 // its config up by name gets it, though the cluster has only the fourth.
 func TestIncident(t *testing.T) {
-	s := raise(t)
+	s := raise(t, "The incident: four generations within seconds")
 	var machines []*node.Node
 	for generation := 1; generation <= 3; generation++ {
 		machines = append(machines, s.newNode(fmt.Sprintf("born%d", generation)))
@@ -32,11 +32,7 @@ func TestIncident(t *testing.T) {
 	var booting sync.WaitGroup
 	failures := make([]error, len(machines))
 	for i, n := range machines {
-		booting.Go(func() {
-			if failures[i] = n.Start(t.Context()); failures[i] == nil {
-				_, failures[i] = n.Settle(t.Context())
-			}
-		})
+		booting.Go(func() { failures[i] = s.tryBoot(n) })
 	}
 	booting.Wait()
 

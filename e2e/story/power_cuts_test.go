@@ -9,9 +9,6 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
-
-	"github.com/mcsnap/mcsnap/e2e/witness"
-	"github.com/mcsnap/mcsnap/snapshot"
 )
 
 // Power fails at a random moment of the first boot, again and again, on machines whose snapshot has to be fetched back
@@ -22,7 +19,7 @@ func TestPowerCuts(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	s := raise(t)
+	s := raise(t, "Power cuts, again and again")
 	whole := s.newNode("whole")
 	began := time.Now()
 	s.boots(whole)
@@ -31,11 +28,11 @@ func TestPowerCuts(t *testing.T) {
 
 	for machine := range machines {
 		n := s.newNode(fmt.Sprintf("cut%d", machine))
-		s.must(witness.Flip(n.Root(), snapshot.Path))
+		s.flips(n)
 		for range cuts {
 			s.must(n.SwitchOn())
 			time.Sleep(boot/4 + time.Duration(random.Int64N(int64(boot))))
-			s.must(n.CutPower())
+			s.loses(n)
 		}
 		s.boots(n)
 		s.isGeneration(n, 1, "fetched")

@@ -13,17 +13,17 @@ import (
 // generation 4, generation 1 is long deleted, and the server has been restarted since. The node is generation 1, whole,
 // and knows it without asking anybody: that is where its daemon starts the update to 4 from.
 func TestSlowNode(t *testing.T) {
-	s := raise(t)
+	s := raise(t, "The slow node: three generations late")
 	n := s.newNode("slow")
 	s.must(n.SwitchOn())
-	s.must(n.CutPower())
+	s.loses(n)
 
 	for generation := 2; generation <= 4; generation++ {
 		s.renders(generation)
 	}
 	s.deletes(1)
-	s.must(s.server.Stop())
-	s.must(s.server.Start(t.Context()))
+	s.serverStops()
+	s.serverStarts()
 	s.must(s.server.Serves(t.Context(), "worker", s.generation(4).Name))
 
 	s.boots(n)
@@ -33,9 +33,9 @@ func TestSlowNode(t *testing.T) {
 
 // The server is away for the whole boot. A snapshot that verifies needs nobody.
 func TestOutage(t *testing.T) {
-	s := raise(t)
+	s := raise(t, "The outage: no server for the whole boot")
 	n := s.newNode("outage")
-	s.must(s.server.Kill())
+	s.serverDies()
 
 	began := time.Now()
 	s.boots(n)

@@ -38,21 +38,27 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "story:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := writeReport(os.Getenv("MCSNAP_REPORT")); err != nil {
+		fmt.Fprintln(os.Stderr, "story:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 // stage is one story's cluster, with a server that nodes can reach.
 type stage struct {
 	*testing.T
+	*record
 	cluster witness.Cluster
 	server  *server.Server
 }
 
-// raise begins a story: the cluster is at generation 1, and the server serves it.
-func raise(t *testing.T) *stage {
+// raise begins a story: the cluster is at generation 1, and the server serves it. The title is for the report.
+func raise(t *testing.T, title string) *stage {
 	t.Helper()
 	dir := t.TempDir()
-	s := &stage{T: t, cluster: witness.Cluster{Folder: filepath.Join(dir, "cluster")}}
+	s := &stage{T: t, record: newRecord(title), cluster: witness.Cluster{Folder: filepath.Join(dir, "cluster")}}
 	s.server = &server.Server{
 		Cluster: s.cluster.Folder, State: filepath.Join(dir, "state"), Log: filepath.Join(dir, "mcs.log"),
 		Host: node.Gateway, Port: 22623,
@@ -62,13 +68,33 @@ func raise(t *testing.T) *stage {
 			t.Logf("the server said last:\n%s", s.server.LastWords())
 		}
 		s.must(s.server.Stop())
+		s.story.End()
 	})
 	files, err := example.Cluster()
 	s.must(err)
 	s.must(example.Write(s.cluster.Folder, files))
-	s.must(s.server.Start(t.Context()))
+	s.rendered(1)
+	s.serverStarts()
 	s.must(s.server.Serves(t.Context(), example.Pool, s.generation(1).Name))
 	return s
+}
+
+func (s *stage) serverStarts() {
+	s.Helper()
+	s.must(s.server.Start(s.Context()))
+	s.served()
+}
+
+func (s *stage) serverStops() {
+	s.Helper()
+	s.must(s.server.Stop())
+	s.away()
+}
+
+func (s *stage) serverDies() {
+	s.Helper()
+	s.must(s.server.Kill())
+	s.away()
 }
 
 func (s *stage) must(err error) {
@@ -90,6 +116,7 @@ func (s *stage) renders(n int) {
 	s.Helper()
 	g := s.generation(n)
 	s.must(example.Write(s.cluster.Folder, map[string][]byte{g.ConfigFile(): g.MachineConfig, g.PoolFile(): g.PoolObject}))
+	s.rendered(n)
 	s.must(s.server.Serves(s.Context(), example.Pool, g.Name))
 }
 
@@ -97,6 +124,7 @@ func (s *stage) renders(n int) {
 func (s *stage) deletes(n int) {
 	s.Helper()
 	s.must(os.Remove(filepath.Join(s.cluster.Folder, s.generation(n).ConfigFile())))
+	s.deleted(n)
 }
 
 // newNode is a machine whose initramfs has just run: everything is on its disk, and nothing of it has run yet.
@@ -112,7 +140,9 @@ func (s *stage) newNode(name string) *node.Node {
 	})
 	stub, err := s.server.Stub(s.Context(), example.Pool)
 	s.must(err)
-	_, err = n.Ignite(s.Context(), stub, 30*time.Second)
+	done := s.ignites(n)
+	booted, err := n.Ignite(s.Context(), stub, 2*time.Minute)
+	done(booted)
 	s.must(err)
 	return n
 }
@@ -120,9 +150,32 @@ func (s *stage) newNode(name string) *node.Node {
 // boots switches a machine on and waits until it has started whatever it starts.
 func (s *stage) boots(n *node.Node) {
 	s.Helper()
-	s.must(n.Start(s.Context()))
+	s.must(s.tryBoot(n))
+}
+
+// tryBoot is boots for machines that boot beside each other.
+func (s *stage) tryBoot(n *node.Node) error {
+	done := s.startsUp(n)
+	defer done()
+	if err := n.Start(s.Context()); err != nil {
+		return err
+	}
 	_, err := n.Settle(s.Context())
-	s.must(err)
+	return err
+}
+
+// flips makes one bit of the machine's snapshot wrong.
+func (s *stage) flips(n *node.Node) {
+	s.Helper()
+	s.must(witness.Flip(n.Root(), snapshot.Path))
+	s.fault(n, "a bit of the snapshot flips")
+}
+
+// loses cuts the machine's power.
+func (s *stage) loses(n *node.Node) {
+	s.Helper()
+	s.must(n.CutPower())
+	s.fault(n, "power is cut")
 }
 
 // isGeneration checks that the machine's daemon would find exactly that generation, and that the agent's unit says so.

@@ -38,7 +38,6 @@ Exit codes: ` + exitCodes,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noArguments,
 	}
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	command.AddCommand(renderCommand(), fetchCommand(), doctorCommand(), inspectCommand())

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mcsnap/mcsnap/agent/daemon/change"
+	"github.com/mcsnap/mcsnap/agent/daemon/node"
+	"github.com/mcsnap/mcsnap/agent/daemon/units"
+	"github.com/mcsnap/mcsnap/agent/handoff"
+	"github.com/mcsnap/mcsnap/agent/root"
+	"github.com/mcsnap/mcsnap/e2e/kube"
+	"github.com/mcsnap/mcsnap/snapshot"
+)
+
+const tick = 200 * time.Millisecond // of the daemons here
+
+// machine is one node: its object in the cluster, its root, and a daemon that acts as its kubelet.
+type machine struct {
+	*testing.T
+	cluster *kube.Cluster
+	name    string
+	dir     string
+	fetch   func(context.Context, snapshot.Digest) (*snapshot.Snapshot, error)
+}
+
+// provision registers a node that was born with a config, and runs the first-boot agent on its root.
+func provision(t *testing.T, cluster *kube.Cluster, name string, born map[string]any) *machine {
+	t.Helper()
+	m := &machine{T: t, cluster: cluster, name: name, dir: t.TempDir()}
+	text, err := json.Marshal(born)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := snapshot.Seal(text, "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.write("etc/passwd", "root:x:0:0:root:/root:/bin/bash\n", 0o644)
+	m.write("etc/text", text1(born), 0o644)
+	m.write(snapshot.Path, string(s.Bytes()), 0o600)
+	m.write(handoff.AnnotationsPath, fmt.Sprintf(`{%q:%q,%q:%q,"mcsnap/birth-snapshot":%q}`, node.CurrentConfig, s.Name(), node.DesiredConfig, s.Name(), s.Digest()), 0o644)
+	at := m.open()
+	if _, err := handoff.Run(t.Context(), handoff.Options{Node: at}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// register is what the kubelet does when it joins.
+func (m *machine) register() {
+	m.cluster.Apply(kube.Nodes, "", map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": m.name}})
+}
+
+func (m *machine) open() *root.Root {
+	m.Helper()
+	at, err := root.Open(m.dir, nil)
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.Cleanup(func() { _ = at.Close() })
+	return at
+}
+
+func (m *machine) write(name, content string, mode os.FileMode) {
+	m.Helper()
+	path := filepath.Join(m.dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), mode)); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// run starts the daemon; it ends with the test.
+func (m *machine) run() {
+	m.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	var log bytes.Buffer
+	options := node.Options{
+		Cluster: m.cluster.Node(m.name), Name: m.name, Every: tick, Fetch: m.fetch, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Updater: &change.Updater{Node: m.open(), Units: units.Offline{Root: m.dir}},
+	}
+	go func() { ended <- node.Run(ctx, options) }()
+	m.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			m.Errorf("the daemon of %s ended: %v", m.name, err)
+		}
+		if m.Failed() {
+			m.Logf("the daemon of %s:\n%s", m.name, log.String())
+		}
+	})
+}
+
+// desire is what a pool's controller does.
+func (m *machine) desire(config string, more ...string) {
+	m.Helper()
+	annotations := map[string]any{node.DesiredConfig: config}
+	for i := 0; i < len(more); i += 2 {
+		annotations[more[i]] = more[i+1]
+	}
+	m.annotate(m.cluster.Client, annotations)
+}
+
+func (m *machine) annotate(client dynamic.Interface, annotations map[string]any) {
+	m.Helper()
+	if err := patch(client, m.name, annotations); err != nil {
+		m.Fatal(err)
+	}
+}
+
+func patch(client dynamic.Interface, name string, annotations map[string]any) error {
+	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err == nil {
+		_, err = client.Resource(kube.Nodes).Patch(context.Background(), name, types.MergePatchType, text, metav1.PatchOptions{})
+	}
+	return err
+}
+
+// becomes waits until the node tells a state and a current config, and says why.
+func (m *machine) becomes(state node.State, current, reason string) {
+	m.Helper()
+	m.cluster.Eventually(fmt.Sprintf("%s becomes %s at %s", m.name, state, current), func() error {
+		is, err := m.cluster.Client.Resource(kube.Nodes).Get(context.Background(), m.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		a := is.GetAnnotations()
+		if a[node.StateKey] != string(state) || a[node.CurrentConfig] != current || !strings.Contains(a[node.ReasonKey], reason) {
+			return fmt.Errorf("it is %s at %s, desires %s: %q", a[node.StateKey], a[node.CurrentConfig], a[node.DesiredConfig], a[node.ReasonKey])
+		}
+		return nil
+	})
+}
+
+func (m *machine) has(want string) {
+	m.Helper()
+	if got, err := os.ReadFile(filepath.Join(m.dir, "etc/text")); err != nil || string(got) != want {
+		m.Errorf("/etc/text is %q, %v; want %q", got, err, want)
+	}
+}
+
+// neverRead fails the test if the node asked the API server for a config, by name or in a list that has others.
+func (m *machine) neverRead(config string) {
+	m.Helper()
+	requests := 0
+	for line := range strings.Lines(m.cluster.Audit()) {
+		var event struct {
+			RequestURI string
+			User       struct{ Username string }
+			ObjectRef  struct{ Resource, Name string }
+		}
+		if json.Unmarshal([]byte(line), &event) != nil || event.User.Username != "system:node:"+m.name || event.ObjectRef.Resource != "machineconfigs" {
+			continue
+		}
+		requests++
+		if event.ObjectRef.Name == config || strings.Contains(event.RequestURI, config) ||
+			event.ObjectRef.Name == "" && !strings.Contains(event.RequestURI, "fieldSelector=metadata.name") {
+			m.Errorf("the node read what it was born with: %s", line)
+		}
+	}
+	m.Logf("bench: audit log: %d requests of %s for MachineConfigs, none for %s", requests, m.name, config)
+	if requests == 0 {
+		m.Error("the audit log has no request of this node at all")
+	}
+}
+
+func text1(config map[string]any) string {
+	files, _, _ := unstructured.NestedSlice(config, "spec", "config", "storage", "files")
+	source, _, _ := unstructured.NestedString(files[0].(map[string]any), "contents", "source")
+	return strings.TrimPrefix(source, "data:,")
+}
+
+// generation is one of a pool's configs.
+func generation(i int) map[string]any {
+	return kube.Rendered(fmt.Sprintf("rendered-worker-%d", i), fmt.Sprintf("generation%d", i), 0)
+}
+
+func TestOnARealCluster(t *testing.T) {
+	cluster := kube.Start(t, kube.Options{Nodes: []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7"}})
+	allow(t, cluster)
+	cluster.Collect()
+
+	// Generation 1 belongs to a pool that goes away, and the real collector takes it.
+	old := cluster.Apply(kube.Pools, "", kube.Pool("old", "", "", 0))
+	first := generation(1)
+	unstructured.SetNestedSlice(first, []any{map[string]any{ //nolint:errcheck // a map that was just made
+		"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "name": "old", "uid": string(old.GetUID()),
+	}}, "metadata", "ownerReferences")
+	cluster.Apply(kube.Configs, "", first)
+	for i := 2; i <= 4; i++ {
+		cluster.Apply(kube.Configs, "", generation(i))
+	}
+	cluster.Delete(kube.Pools, "old")
+	cluster.Eventually("the collector takes generation 1", func() error {
+		_, err := cluster.Client.Resource(kube.Configs).Get(context.Background(), "rendered-worker-1", metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is still there: %v", err)
+		}
+		return nil
+	})
+
+	t.Run("born from a config that is gone", func(t *testing.T) {
+		m := provision(t, cluster, "n1", generation(1))
+		m.register()
+		m.run()
+		m.becomes(node.Done, "rendered-worker-1", "")
+		if _, err := os.Stat(filepath.Join(m.dir, handoff.BootstrappedPath)); err != nil {
+			t.Errorf("bootstrap was not ended: %v", err)
+		}
+		m.desire("rendered-worker-4")
+		m.becomes(node.Done, "rendered-worker-4", "")
+		m.has("generation4")
+		m.neverRead("rendered-worker-1")
+		// And home again: what it was born with is on its disk.
+		m.desire("rendered-worker-1")
+		m.becomes(node.Done, "rendered-worker-1", "")
+		m.has("generation1")
+		m.neverRead("rendered-worker-1")
+	})
+
+	t.Run("the API server is away during the hand-over", func(t *testing.T) {
+		cluster.StopAPI()
+		m := provision(t, cluster, "n2", generation(1))
+		m.run()
+		time.Sleep(5 * tick)
+		cluster.StartAPI()
+		m.register()
+		m.becomes(node.Done, "rendered-worker-1", "")
+		m.desire("rendered-worker-2")
+		m.becomes(node.Done, "rendered-worker-2", "")
+		m.has("generation2")
+	})
+
+	t.Run("the desired config is collected before it is read", func(t *testing.T) {
+		m := provision(t, cluster, "n3", generation(1))
+		m.register()
+		m.run()
+		m.desire("rendered-worker-9")
+		m.becomes(node.Degraded, "rendered-worker-1", "MachineConfig rendered-worker-9 is not in the cluster, and no annotation mcsnap/desired-snapshot names its digest")
+		cluster.Apply(kube.Configs, "", generation(9)) // it recovers by itself
+		m.becomes(node.Done, "rendered-worker-9", "")
+		m.has("generation9")
+		m.neverRead("rendered-worker-1")
+	})
+
+	t.Run("the desired config is collected, and the server has it", func(t *testing.T) {
+		m := provision(t, cluster, "n4", generation(1))
+		text, err := json.Marshal(generation(8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := snapshot.Seal(text, "worker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.fetch = func(_ context.Context, digest snapshot.Digest) (*snapshot.Snapshot, error) {
+			if digest != kept.Digest() {
+				return nil, errors.New("503 Service Unavailable")
+			}
+			return kept, nil
+		}
+		m.register()
+		m.run()
+		m.desire("rendered-worker-8", node.DesiredSnapshot, "sha256:"+strings.Repeat("0", 64))
+		m.becomes(node.Degraded, "rendered-worker-1", "could not be fetched by digest either: 503")
+		m.desire("rendered-worker-8", node.DesiredSnapshot, string(kept.Digest()))
+		m.becomes(node.Done, "rendered-worker-8", "")
+		m.has("generation8")
+	})
+
+	t.Run("a file drifts", func(t *testing.T) {
+		m := provision(t, cluster, "n5", generation(2))
+		m.register()
+		m.run()
+		m.becomes(node.Done, "rendered-worker-2", "")
+		m.write("etc/text", "by hand", 0o644)
+		m.becomes(node.Degraded, "rendered-worker-2", "/etc/text has other content")
+		m.write("etc/text", "generation2", 0o644)
+		m.becomes(node.Done, "rendered-worker-2", "")
+	})
+
+	t.Run("what a running node cannot be brought to", func(t *testing.T) {
+		m := provision(t, cluster, "n6", generation(2))
+		m.register()
+		m.run()
+		impossible := generation(7)
+		if err := unstructured.SetNestedStringSlice(impossible, []string{"quiet"}, "spec", "kernelArguments"); err != nil {
+			t.Fatal(err)
+		}
+		if err := unstructured.SetNestedField(impossible, "example.com/other", "spec", "osImageURL"); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Apply(kube.Configs, "", impossible)
+		m.desire("rendered-worker-7")
+		m.becomes(node.Unreconcilable, "rendered-worker-2", "spec.kernelArguments changed; spec.osImageURL changed")
+		m.has("generation2")
+		m.desire("rendered-worker-3")
+		m.becomes(node.Done, "rendered-worker-3", "")
+	})
+
+	t.Run("no node has a hand in another", func(t *testing.T) {
+		m := provision(t, cluster, "n7", generation(2))
+		m.register()
+		as, err := dynamic.NewForConfig(cluster.Node("n7"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := patch(as, "n7", map[string]any{"mcsnap/test": "own"}); err != nil {
+			t.Errorf("its own node: %v", err)
+		}
+		if err := patch(as, "n1", map[string]any{node.DesiredConfig: "rendered-worker-2"}); !apierrors.IsForbidden(err) {
+			t.Errorf("another node: got %v, want it forbidden", err)
+		}
+		for resource, name := range map[schema.GroupVersionResource]string{kube.Nodes: "n1", kube.Pools: "worker"} {
+			if _, err := as.Resource(resource).Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+				t.Errorf("%s %s: got %v, want it forbidden", resource.Resource, name, err)
+			}
+		}
+	})
+}
+
+// allow applies the role that ships.
+func allow(t *testing.T, cluster *kube.Cluster) {
+	t.Helper()
+	text, err := os.ReadFile("../../../deploy/daemon/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range strings.Split(string(text), "\n---\n") {
+		var object unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte(doc), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		resource := strings.ToLower(object.GetKind()) + "s"
+		cluster.Apply(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource}, "", object.Object)
+	}
+}
