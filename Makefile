@@ -11,7 +11,7 @@ CHECKS := -checks inherit,-ST1005
 
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help build demo test e2e bench lint fmt generate ci lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-lint lab-debian clean
+.PHONY: help build demo test e2e replay bench lint fmt generate ci lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-lint lab-debian clean
 help: ## this list
 	@echo 'make TARGET, where TARGET is one of'
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -29,6 +29,9 @@ test: lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## e
 e2e: build lab-ignition lab-debian ## stories on machines that boot for real; as root
 	MCSNAP_REPORT=$(CURDIR)/bin/report go test -tags e2e -exec $(CURDIR)/e2e/node/inside -count=1 -timeout 30m $(TESTFLAGS) ./e2e/node ./e2e/story
 	@echo 'what happened to the machines: bin/report/report.html'
+
+replay: lab-kube ## the incident that started it, on a real API server; ends with its figures
+	@line=$$(mktemp) && REPLAY_LINE=$$line go test -count=1 -v -run 'TestReplay/the_incident' ./e2e/replay && cat $$line; status=$$?; rm -f $$line; exit $$status
 
 bench: ## how fast, and how big
 	go test -run '^$$' -bench . -benchmem ./...

@@ -4,6 +4,9 @@ package kube
 
 import (
 	"context"
+	"encoding/base64"
+	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,7 +131,7 @@ func Rendered(name, text string, size int) map[string]any {
 				"ignition": map[string]any{"version": "3.4.0"},
 				"storage": map[string]any{"files": []any{map[string]any{
 					"path": "/etc/text", "mode": int64(0o644), "overwrite": true,
-					"contents": map[string]any{"source": "data:," + text + strings.Repeat("x", max(0, size-len(text)))},
+					"contents": map[string]any{"source": "data:," + url.PathEscape(text) + strings.Repeat("x", max(0, size-len(text)))},
 				}}},
 			},
 		},
@@ -152,4 +155,56 @@ func Pool(name, spec, status string, updated int) map[string]any {
 			"readyMachineCount": int64(0), "unavailableMachineCount": int64(0), "degradedMachineCount": int64(0),
 		},
 	}
+}
+
+// Controller is a ControllerConfig with what mcsnap reads of it, and the least that its CRD asks for besides.
+func Controller(apiServer string, kubeletCA, cloudCA []byte) map[string]any {
+	bundle := func(pem []byte) any {
+		if len(pem) == 0 {
+			return nil
+		}
+		return base64.StdEncoding.EncodeToString(pem)
+	}
+	spec := map[string]any{
+		"additionalTrustBundle": nil, "network": nil, "baseOSContainerImage": "", "cloudProviderConfig": "", "clusterDNSIP": "172.30.0.10",
+		"ipFamilies": "IPv4", "osImageURL": "", "releaseImage": "", "rootCAData": bundle([]byte("ROOT CA\n")),
+		"kubeAPIServerServingCAData": bundle(kubeletCA), "cloudProviderCAData": bundle(cloudCA),
+	}
+	spec["images"] = map[string]any{}
+	spec["proxy"] = nil
+	spec["dns"] = map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "DNS", "metadata": map[string]any{}, "spec": map[string]any{"baseDomain": "example.com"}, "status": map[string]any{}}
+	spec["infra"] = map[string]any{
+		"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": map[string]any{},
+		"spec": map[string]any{"cloudConfig": map[string]any{"name": ""}, "platformSpec": map[string]any{}},
+		"status": map[string]any{
+			"apiServerInternalURI": apiServer, "apiServerURL": apiServer, "controlPlaneTopology": "HighlyAvailable",
+			"infrastructureTopology": "HighlyAvailable", "etcdDiscoveryDomain": "", "infrastructureName": "lab",
+			"platformStatus": map[string]any{"type": "None"},
+		},
+	}
+	return map[string]any{
+		"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "ControllerConfig",
+		"metadata": map[string]any{"name": "machine-config-controller"}, "spec": spec,
+	}
+}
+
+// TryDelete is Delete for when the API server may be away.
+func (c *Cluster) TryDelete(ctx context.Context, resource schema.GroupVersionResource, name string) error {
+	err := c.Client.Resource(resource).Delete(ctx, name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Gone fails while an object exists.
+func (c *Cluster) Gone(ctx context.Context, resource schema.GroupVersionResource, name string) error {
+	_, err := c.Client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%s %s still exists", resource.Resource, name)
+	}
+	return err
 }

@@ -29,6 +29,10 @@ type Config struct {
 	StateDir string
 	// Source makes the source, given where captured configs go.
 	Source func(store.Store) (source.Source, error)
+	// Notes says what /readyz?verbose tells of the source, without readiness hanging on it; nil means nothing.
+	Notes func() []publish.Check
+	// OnChange is told of every answer that takes the place of another; nil means that nobody is.
+	OnChange func(*publish.Answer)
 	// Required names the pools without which the server is not ready; empty means every known pool, at least one.
 	Required []string
 
@@ -66,11 +70,11 @@ type AgentFile struct{ Arch, Path string }
 // Run serves until ctx ends. It returns an *InputError or a *MachineError when it could not start, serve.ErrCut when
 // bodies were cut short at the end, and nil when all went well.
 func Run(ctx context.Context, cfg Config) error {
-	kept, err := store.OpenDir(filepath.Join(cfg.StateDir, "store"), cfg.Log)
+	kept, err := cfg.open()
 	if err != nil {
-		return &MachineError{fmt.Errorf("state folder: %w; see --state-dir", err)}
+		return err
 	}
-	defer func() { _ = kept.Close() }()
+	defer func() { _ = kept.folder.Close() }()
 	from, err := cfg.Source(kept)
 	if err != nil {
 		return err
@@ -91,6 +95,10 @@ func Run(ctx context.Context, cfg Config) error {
 		Store: kept, Log: cfg.Log, Registry: cfg.Registry, Inputs: inputs, Required: cfg.Required,
 	})
 	cfg.Serve.Answers, cfg.Serve.Snapshots, cfg.Serve.Agents = publisher, kept, folder
+	if cfg.OnChange != nil {
+		publisher.OnChange(cfg.OnChange)
+	}
+	cfg.Serve.Notes = func() []publish.Check { return cfg.notes(kept) }
 	cfg.Serve.Metrics, cfg.Serve.Log = serve.NewMetrics(cfg.Registry), cfg.Log
 	serve.RegisterBuildInfo(cfg.Registry, cfg.Version)
 	certificate.register(cfg.Registry)
@@ -108,6 +116,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	group.Go(func() error { kept.Run(running, flushEvery); return nil })
 	group.Go(func() error { return certificate.watch(running) })
 	group.Go(func() error { return serveMetrics(running, metrics, cfg.Registry) })
 	group.Go(func() error { return publisher.Run(running, from) })

@@ -24,6 +24,15 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request, e *exchange) *re
 			}
 		}
 		_, verbose := r.URL.Query()["verbose"]
+		if verbose && s.cfg.Notes != nil {
+			for _, note := range s.cfg.Notes() {
+				if note.Problem != "" {
+					fmt.Fprintf(&list, "[!] %s: %s (nodes are served all the same)\n", note.Name, note.Problem)
+				} else {
+					fmt.Fprintf(&list, "[+] %s ok\n", note.Name)
+				}
+			}
+		}
 		switch {
 		case len(bad) > 0 && verbose:
 			return notNow("not-ready", strings.TrimSuffix(list.String(), "\n"))

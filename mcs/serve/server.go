@@ -34,6 +34,9 @@ type Config struct {
 	Metrics *Metrics
 	Log     *slog.Logger
 
+	// Notes says what /readyz?verbose tells besides, without readiness hanging on it; nil means nothing.
+	Notes func() []publish.Check
+
 	// Pools limits the pools that are answered for; the others are told that another server does. Empty means all.
 	Pools []string
 	// DefaultSpec is served to clients that name no Ignition version; zero means the config's own.
