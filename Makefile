@@ -29,6 +29,7 @@ test: lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## e
 e2e: build lab-ignition lab-debian ## stories on machines that boot for real; as root
 	MCSNAP_REPORT=$(CURDIR)/bin/report go test -tags e2e -exec $(CURDIR)/e2e/node/inside -count=1 -timeout 30m $(TESTFLAGS) ./e2e/node ./e2e/story
 	@echo 'what happened to the machines: bin/report/report.html'
+	go test -tags e2e -run TestBehaviour -count=1 $(TESTFLAGS) ./ignition-stub/resolve
 
 replay: lab-kube ## the incident that started it, on a real API server; ends with its figures
 	@line=$$(mktemp) && REPLAY_LINE=$$line go test -count=1 -v -run 'TestReplay/the_incident' ./e2e/replay && cat $$line; status=$$?; rm -f $$line; exit $$status

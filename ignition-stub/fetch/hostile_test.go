@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -147,6 +148,26 @@ func TestCertificateTroubleIsNamed(t *testing.T) {
 		_, err := newFetcher(t, hostileOptions(s, time.Second)).Get(t.Context(), fetch.Request{URLs: []string{s.URL}})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q in it", row, err, says)
+		}
+	}
+}
+
+// docs/fetch-behaviour.md has every row and every kind. What stands in the rows is measured by `make e2e`.
+func TestPageIsComplete(t *testing.T) {
+	page, err := os.ReadFile("../../docs/fetch-behaviour.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range fetchtest.Rows {
+		if !bytes.Contains(page, []byte("| "+row.Name+" | ")) {
+			t.Errorf("no row %q", row.Name)
+		}
+	}
+	kinds := []fetch.Kind{fetch.NoName, fetch.Refused, fetch.Unreachable, fetch.Timeout, fetch.Closed, fetch.Cut, fetch.Stalled, fetch.NotYetValid,
+		fetch.Unavailable, fetch.Busy, fetch.Network, fetch.BadContent}
+	for _, kind := range slices.Concat(kinds, fewTries, notAgain) {
+		if !bytes.Contains(page, []byte("`"+string(kind)+"`")) {
+			t.Errorf("no kind %q", kind)
 		}
 	}
 }

@@ -95,8 +95,8 @@ var Rows = append([]Row{
 	{Name: "redirects to another host", redirect: true, answer: func(s *Server, w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, s.other, http.StatusFound)
 	}},
-	{Name: "redirects out of TLS", answer: func(s *Server, w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "http://"+r.Host+"/config/worker", http.StatusFound)
+	{Name: "redirects out of TLS", redirect: true, answer: func(s *Server, w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, s.plain, http.StatusFound)
 	}},
 }, append(cuts(), statuses()...)...)
 

@@ -35,12 +35,16 @@ type Server struct {
 	asked  atomic.Int64 // requests that were understood as such
 	leaked atomic.Bool  // the token came to another host
 	other  string       // the URL of another host that has the document too
+	plain  string       // the same without TLS
 	good   tls.Certificate
 	wrong  tls.Certificate
 }
 
 // Requests is how many HTTP requests came.
 func (s *Server) Requests() int { return int(s.asked.Load()) }
+
+// Happened is how many times the row happened, or would have.
+func (s *Server) Happened() int { return int(s.happen.Load()) }
 
 // Leaked tells whether the token came to another host than the one asked.
 func (s *Server) Leaked() bool { return s.leaked.Load() }
@@ -110,10 +114,10 @@ func (s *Server) give(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(s.Body))
 }
 
-// startOther runs another host with the document, which is told nothing.
+// startOther runs another host with the document, which is to be told nothing.
 func (s *Server) startOther(t testing.TB) {
-	listener := listen(t)
-	s.other = "https://" + listener.Addr().String() + "/elsewhere"
+	listener, plain := listen(t), listen(t)
+	s.other, s.plain = "https://"+listener.Addr().String()+"/elsewhere", "http://"+plain.Addr().String()+"/elsewhere"
 	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, values := range r.Header {
 			for _, value := range values {
@@ -125,7 +129,8 @@ func (s *Server) startOther(t testing.TB) {
 		s.give(w, r)
 	})}
 	t.Cleanup(func() { server.Close() })
-	go server.Serve(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{s.good}})) //nolint:errcheck // ends with the test
+	go server.Serve(plain)                                                                           //nolint:errcheck // ends with the test
+	go server.Serve(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{s.good}})) //nolint:errcheck // the same
 }
 
 func listen(t testing.TB) net.Listener {
