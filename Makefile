@@ -34,8 +34,10 @@ e2e: build lab-ignition lab-debian ## stories on machines that boot for real; as
 replay: lab-kube ## the incident that started it, on a real API server; ends with its figures
 	@line=$$(mktemp) && REPLAY_LINE=$$line go test -count=1 -v -run 'TestReplay/the_incident' ./e2e/replay && cat $$line; status=$$?; rm -f $$line; exit $$status
 
-bench: ## how fast, and how big
-	go test -run '^$$' -bench . -benchmem ./...
+bench: ## how fast, and how big; ends in one line per figure, with its goal
+	@mkdir -p bin
+	go test -p 1 -run '^$$' -bench . -benchmem ./... >bin/bench.txt 2>&1 || { cat bin/bench.txt; exit 1; }
+	@grep -v '^bench: ' bin/bench.txt; grep '^bench: ' bin/bench.txt
 
 lint: lab-lint ## formatting, go vet, staticcheck, go.mod
 	@unformatted=$$(gofmt -l $(FOLDERS)); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; }

@@ -44,9 +44,9 @@ type patient struct {
 	closed func()
 }
 
-// piece is how much the peer must take within one stall time: small enough for the slowest serial console, large
-// enough to cost nothing (it is also the size of a TLS record).
-const piece = 16 << 10
+// piece is how much the peer must take within one stall time: small enough for the slowest link, and larger than a TLS
+// record with its head and tag, which would otherwise take two writes each.
+const piece = 32 << 10
 
 func (c *patient) Write(b []byte) (written int, err error) {
 	for {

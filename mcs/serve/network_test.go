@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net"
@@ -27,7 +28,10 @@ type running struct {
 	addr  string
 	url   string
 	roots *x509.CertPool
-	stop  func() error // ends it and returns what Run returned
+	tls   *tls.Config
+	// authority is the certificate in roots.
+	authority *x509.Certificate
+	stop      func() error // ends it and returns what Run returned
 }
 
 // run starts the fixture's server with TLS on the address.
@@ -53,8 +57,12 @@ func (f *fixture) run(t testing.TB, address string, config TLSConfig) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{fixture: f, addr: l.Addr().String(), url: "https://" + l.Addr().String(), roots: x509.NewCertPool()}
-	r.roots.AppendCertsFromPEM(ca)
+	r := &running{fixture: f, addr: l.Addr().String(), url: "https://" + l.Addr().String(), roots: x509.NewCertPool(), tls: secure}
+	block, _ := pem.Decode(ca)
+	if r.authority, err = x509.ParseCertificate(block.Bytes); err != nil {
+		t.Fatal(err)
+	}
+	r.roots.AddCert(r.authority)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx, Listener{l, secure}) }()

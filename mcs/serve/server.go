@@ -57,7 +57,7 @@ type Config struct {
 	HeaderTimeout time.Duration
 	// IdleTimeout is how long a connection without a request stays open. 0 means 30 s.
 	IdleTimeout time.Duration
-	// StallTimeout is how long a client may take nothing of a body (16 KiB) before it counts as gone. There is no
+	// StallTimeout is how long a client may take nothing of a body (32 KiB) before it counts as gone. There is no
 	// limit on the whole. 0 means 60 s.
 	StallTimeout time.Duration
 	// DrainTimeout is how long bodies that are on their way may still take when the server ends. 0 means 60 s.

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 // server is a running mcs.
 type server struct {
-	t       *testing.T
+	t       testing.TB
 	cmd     *exec.Cmd
 	state   string
 	url     string // https://127.0.0.1:port
@@ -74,7 +74,7 @@ var listening = regexp.MustCompile(`msg=listening address=(\S+) metrics=(true|fa
 
 // start runs mcs with the arguments until the test ends. State lies in state, "" for a new folder; --state-dir,
 // --listen and --metrics-listen are added.
-func start(t *testing.T, state string, args ...string) *server {
+func start(t testing.TB, state string, args ...string) *server {
 	t.Helper()
 	if state == "" {
 		state = t.TempDir()
