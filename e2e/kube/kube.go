@@ -224,12 +224,19 @@ func (c *Cluster) Audit() string {
 	return string(text)
 }
 
+// ServiceAccount returns how a service account connects.
+func (c *Cluster) ServiceAccount(namespace, name string) *rest.Config {
+	config := rest.CopyConfig(c.Admin)
+	config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + name
+	return config
+}
+
 // Kubeconfig writes a kubeconfig for a connection and returns its path.
 func (c *Cluster) Kubeconfig(config *rest.Config) string {
 	c.t.Helper()
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthority: config.CAFile}
-	kubeconfig.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+	kubeconfig.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: config.BearerToken, Impersonate: config.Impersonate.UserName}
 	kubeconfig.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	kubeconfig.CurrentContext = "x"
 	path := filepath.Join(c.t.TempDir(), "kubeconfig")
