@@ -53,3 +53,12 @@ func (r *Root) Lock(folder string) (unlock func(), err error) {
 	}
 	return func() { _ = opened.Close() }, nil
 }
+
+// Rename gives a file of the node another name, and has both on stable storage.
+func (r *Root) Rename(from, to string) error {
+	target, err := r.Path(to)
+	if err != nil {
+		return err
+	}
+	return r.at(from, func(path string) error { return r.files.Rename(path, target) })
+}

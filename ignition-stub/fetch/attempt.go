@@ -89,8 +89,7 @@ func (f *Fetcher) request(ctx context.Context, s *source) (*retryablehttp.Reques
 func (s *source) refused(response *http.Response, now time.Time) *Trouble {
 	status := response.StatusCode
 	if status == http.StatusPartialContent && len(s.partial) > 0 {
-		want := fmt.Sprintf("bytes %d-", len(s.partial))
-		if response.Header.Get("ETag") == s.etag && strings.HasPrefix(response.Header.Get("Content-Range"), want) {
+		if response.Header.Get("ETag") == s.etag && rangeEnds(response.Header.Get("Content-Range"), len(s.partial)) > 0 {
 			return nil
 		}
 		s.forget()
@@ -106,7 +105,7 @@ func (s *source) refused(response *http.Response, now time.Time) *Trouble {
 		}
 		return nil
 	}
-	text := response.Status
+	text := strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 	if line := firstLine(response.Body); line != "" {
 		text += ": " + line
 	}
@@ -141,7 +140,7 @@ func (f *Fetcher) examine(r Request, s *source, body []byte) *Trouble {
 }
 
 func (s *source) trouble(kind Kind, err error, format string, args ...any) *Trouble {
-	return &Trouble{Kind: kind, URL: s.shown, Text: fmt.Sprintf(format, args...), Err: err}
+	return &Trouble{Kind: kind, URL: s.shown, Text: printable(fmt.Sprintf(format, args...)), Err: err}
 }
 
 // failed is the trouble of an attempt that ended with an error of the network.
@@ -150,8 +149,29 @@ func (s *source) failed(ctx context.Context, err error, now time.Time) *Trouble 
 		err = errors.Join(cause, err)
 	}
 	t := classify(err, now)
-	t.URL = s.shown
+	t.URL, t.Text = s.shown, printable(t.Text)
 	return &t
+}
+
+// rangeEnds reads "bytes 5-99/100" and returns the length of the whole, 0 unless the range begins where it was asked to.
+func rangeEnds(header string, begins int) int64 {
+	rest, ok := strings.CutPrefix(header, fmt.Sprintf("bytes %d-", begins))
+	_, length, found := strings.Cut(rest, "/")
+	whole, err := strconv.ParseInt(length, 10, 64)
+	if !ok || !found || err != nil || whole < int64(begins) {
+		return 0
+	}
+	return whole
+}
+
+// printable keeps what others wrote (a status line, a name in a certificate) from moving a terminal's cursor.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 func (s *source) forget() { s.partial, s.etag = nil, "" }

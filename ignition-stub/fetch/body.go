@@ -21,9 +21,8 @@ func (f *Fetcher) read(ctx context.Context, cancel context.CancelCauseFunc, r Re
 	had, whole := s.partial, response.ContentLength
 	if response.StatusCode == http.StatusPartialContent {
 		s.resumed++
-		if whole >= 0 {
-			whole += int64(len(had))
-		}
+		// Not what this answer brings: a server may give less of the rest than it was asked for.
+		whole = rangeEnds(response.Header.Get("Content-Range"), len(had))
 	} else {
 		had = nil
 	}

@@ -26,8 +26,7 @@ import (
 	"github.com/mcsnap/mcsnap/snapshot/contents"
 )
 
-// The real Ignition fetches every stub that render can make, of every version it reads, and writes the same root. Its
-// 2.x cannot be built here (see docs/fetch-behaviour.md): for that version there is the validator of its own.
+// The real Ignition fetches every stub that render can make, of every version it reads, and writes the same root.
 func TestRealIgnitionReadsEveryStub(t *testing.T) {
 	old, fresh := fetchtest.NewCA(t, "old"), fetchtest.NewCA(t, "new")
 	snippet := stub.Snippet{Name: "hostname.ign", Config: []byte(`{"ignition":{"version":"3.0.0"},"storage":{"files":[
@@ -70,6 +69,32 @@ func TestRealIgnitionReadsEveryStub(t *testing.T) {
 	}
 }
 
+// So do the Ignitions of the past, each of the newest version it reads: a stub may be valid today and beyond them.
+func TestOldIgnitionsReadTheirStubs(t *testing.T) {
+	for version, ignition := range map[stub.Version]lab.Old{stub.V2_2: lab.Ignition035, stub.V3_0: lab.Ignition221, stub.V3_1: lab.Ignition260} {
+		old, fresh := fetchtest.NewCA(t, "old"), fetchtest.NewCA(t, "new")
+		o := stub.Options{Version: version, Pool: "worker", CAs: [][]byte{old.PEM, fresh.PEM}, HTTPTotal: 20}
+		filesystem := map[bool]string{true: `"filesystem":"root","overwrite":true,`, false: `"overwrite":true,`}[version == stub.V2_2]
+		o.Snippets = []stub.Snippet{{Name: "hostname.ign", Config: fmt.Appendf(nil, `{"ignition":{"version":%q},"storage":{"files":[
+			{%s"path":"/etc/hostname","contents":{"source":"data:,%s"}}]}}`, version, filesystem, strings.Repeat("node-7", 100))}}
+		if version >= stub.V3_1 {
+			o.Gzip, o.Token = true, fetchtest.Token // and the snippet is long enough to be compressed
+		}
+		o.URL = configServer(t, fresh.Issue(t), version, o.Token)
+		made, err := stub.Render(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := filepath.Join(t.TempDir(), "root")
+		ignition.Apply(t, made.JSON, root)
+		for path, want := range map[string]string{"etc/motd": "served", "etc/hostname": strings.Repeat("node-7", 100)} {
+			if text, err := os.ReadFile(filepath.Join(root, path)); err != nil || string(text) != want {
+				t.Errorf("%s: %s holds %.40q, %v; want %.40q", version, path, text, err, want)
+			}
+		}
+	}
+}
+
 // configServer serves a small config as mcs does: /config/worker and .gz, in the version asked for, to those who have
 // the token. It returns its URL.
 func configServer(t *testing.T, certificate tls.Certificate, version stub.Version, token string) string {
@@ -77,6 +102,9 @@ func configServer(t *testing.T, certificate tls.Certificate, version stub.Versio
 	body := fmt.Appendf(nil, `{"ignition":{"version":%q},"storage":{"files":[
 		{"path":"/etc/motd","mode":420,"contents":{"source":"data:,served"}},
 		{"path":"/etc/hostname","mode":420,"contents":{"source":"data:,localhost"}}]}}`, version)
+	if version == stub.V2_2 {
+		body = bytes.ReplaceAll(body, []byte(`"path"`), []byte(`"filesystem":"root","path"`))
+	}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case token != "" && r.Header.Get("Authorization") != "Bearer "+token:
