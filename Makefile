@@ -23,7 +23,8 @@ build: ## the programs, static, into bin/
 demo: build lab-ignition ## one node's life on this machine, with the real Ignition (KEEP=1 leaves its root)
 	@go run ./e2e/demo
 
-test: lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## every test of every day, the real parts included (RACE=1: under the race detector)
+test: build lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## every test of every day, the real parts included (RACE=1: under the race detector)
+	@e2e/lab/packages systemd $(if $(RACE),race)
 	go test $(if $(RACE),-race) $(TESTFLAGS) ./...
 
 e2e: build lab-ignition lab-debian ## stories on machines that boot for real; as root
@@ -43,7 +44,7 @@ lint: lab-lint ## formatting, go vet, staticcheck, go.mod
 	@unformatted=$$(gofmt -l $(FOLDERS)); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	go vet -tags e2e ./e2e/...
-	go mod tidy -diff
+	@! go mod tidy -diff 2>/dev/null | grep -A 30 '^diff current/go.mod' || { echo "go.mod is not tidy, run go mod tidy"; exit 1; }
 	"$$(e2e/lab/where lint)/staticcheck" $(CHECKS) ./...
 	"$$(e2e/lab/where lint)/staticcheck" $(CHECKS) -tags e2e ./e2e/...
 

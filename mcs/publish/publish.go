@@ -165,12 +165,12 @@ func (p *Publisher) tell(pool string, was, is *Answer) {
 	case trouble != "" && trouble != p.said[pool]:
 		p.cfg.Log.Error("a pool is in trouble", "pool", pool, "serving", is.Rendered, "problem", trouble)
 	case is.Ready() && (was == nil || was.Digest != is.Digest || was.inputs != is.inputs || !was.Ready()):
-		p.cfg.Log.Info("a pool is served", "pool", pool, "rendered", is.Rendered, "digest", is.Digest, "own_version", is.Own)
+		p.cfg.Log.Info("a pool is served", "pool", pool, "rendered", is.Rendered, "digest", is.Digest, "own_version", is.Own.String())
 		for _, warning := range is.Bodies[is.Own].Warnings {
 			p.cfg.Log.Info("Ignition warns of the config", "pool", pool, "rendered", is.Rendered, "warning", warning)
 		}
 		for _, v := range slices.SortedFunc(maps.Keys(is.Inexpressible), specver.Version.Compare) {
-			p.cfg.Log.Info("a version cannot be served", "pool", pool, "version", v, "reason", is.Inexpressible[v])
+			p.cfg.Log.Info("a version cannot be served", "pool", pool, "version", v.String(), "reason", is.Inexpressible[v])
 		}
 	}
 	if is.Fallback && (was == nil || !was.Fallback) {

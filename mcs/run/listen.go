@@ -57,7 +57,7 @@ func (cfg Config) listen(c certificate) (serving []serve.Listener, metrics net.L
 	var addrs []net.Addr
 	for _, l := range open {
 		addrs = append(addrs, l.Addr())
-		cfg.Log.Info("listening", "address", l.Addr(), "metrics", l == metrics)
+		cfg.Log.Info("listening", "address", l.Addr().String(), "metrics", l == metrics)
 	}
 	if cfg.Listening != nil {
 		cfg.Listening(addrs)

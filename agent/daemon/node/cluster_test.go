@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 
 	"github.com/mcsnap/mcsnap/agent/daemon/change"
 	"github.com/mcsnap/mcsnap/agent/daemon/node"
@@ -337,21 +336,4 @@ func TestOnARealCluster(t *testing.T) {
 			}
 		}
 	})
-}
-
-// allow applies the role that ships.
-func allow(t *testing.T, cluster *kube.Cluster) {
-	t.Helper()
-	text, err := os.ReadFile("../../../deploy/daemon/rbac.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, doc := range strings.Split(string(text), "\n---\n") {
-		var object unstructured.Unstructured
-		if err := yaml.Unmarshal([]byte(doc), &object.Object); err != nil {
-			t.Fatal(err)
-		}
-		resource := strings.ToLower(object.GetKind()) + "s"
-		cluster.Apply(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource}, "", object.Object)
-	}
 }

@@ -70,7 +70,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-var listening = regexp.MustCompile(`msg=listening address=(\S+) metrics=(true|false)`)
+var listening = regexp.MustCompile(`listening"?[ ,]"?address"?[=:]"?([^" ]+)"?[ ,]"?metrics"?[=:](true|false)`)
 
 // start runs mcs with the arguments until the test ends. State lies in state, "" for a new folder; --state-dir,
 // --listen and --metrics-listen are added.
