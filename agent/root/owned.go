@@ -53,12 +53,3 @@ func (r *Root) Names(name string) ([]string, error) {
 	}
 	return names, nil
 }
-
-// Rename gives a file of the node another name, and has both on stable storage.
-func (r *Root) Rename(from, to string) error {
-	target, err := r.Path(to)
-	if err != nil {
-		return err
-	}
-	return r.at(from, func(path string) error { return r.files.Rename(path, target) })
-}

@@ -45,6 +45,7 @@ type Publisher struct {
 	cfg     Config
 	metrics *metrics
 	table   atomic.Pointer[map[string]*Answer]
+	synced  atomic.Bool
 
 	mu       sync.Mutex // held by what changes the table
 	view     *source.View
@@ -73,6 +74,9 @@ func (p *Publisher) Answer(pool string) (*Answer, bool) {
 	a, ok := (*p.table.Load())[pool]
 	return a, ok
 }
+
+// Synced reports whether a source has said what there is. Before, no pool is known, and none is known to be missing.
+func (p *Publisher) Synced() bool { return p.synced.Load() }
 
 // OnChange has f called with every Answer that takes the place of another, from the goroutine that changes the table.
 func (p *Publisher) OnChange(f func(*Answer)) {
@@ -142,6 +146,7 @@ func (p *Publisher) update(ctx context.Context) {
 		table[name] = next
 	}
 	p.table.Store(&table)
+	p.synced.Store(true)
 	for name, next := range table {
 		p.tell(name, old[name], next)
 	}

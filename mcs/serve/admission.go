@@ -40,9 +40,11 @@ type shelf[T any] struct {
 const (
 	// keepRead is how long a body that nobody asks for stays in memory.
 	keepRead = 5 * time.Minute
-	// readersAtOnce and readWait bound the work on the disk; a client that is told 503 after readWait comes back.
+	// readersAtOnce bounds the work on the disk. readWait is how long a read may wait for its turn and readTime how long
+	// it may take; both together are well within the ten seconds that Ignition waits, and who is told 503 comes back.
 	readersAtOnce = 4
 	readWait      = 3 * time.Second
+	readTime      = 3 * time.Second
 )
 
 func newShelf[T any](size int) *shelf[T] {
@@ -54,7 +56,7 @@ func (s *shelf[T]) get(ctx context.Context, key string, read func(context.Contex
 	if value, ok := s.kept.Get(key); ok {
 		return value.(T), nil
 	}
-	value, err, _ := s.reading.Do(key, func() (any, error) {
+	reading := s.reading.DoChan(key, func() (any, error) {
 		// Not the client's own context: whoever asked first may leave, the others wait for the same read.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWait)
 		defer cancel()
@@ -68,9 +70,18 @@ func (s *shelf[T]) get(ctx context.Context, key string, read func(context.Contex
 		}
 		return value, err
 	})
-	if err != nil {
-		var none T
-		return none, err
+	var none T
+	patience := time.NewTimer(readWait + readTime)
+	defer patience.Stop()
+	select {
+	case result := <-reading:
+		if result.Err != nil {
+			return none, result.Err
+		}
+		return result.Val.(T), nil
+	case <-patience.C: // a disk that hangs: the read goes on, but nobody waits for it, and the room is free for others
+		return none, errBusy
+	case <-ctx.Done():
+		return none, errBusy
 	}
-	return value.(T), nil
 }

@@ -3,10 +3,12 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcsnap/mcsnap/mcs/publish"
 	"github.com/mcsnap/mcsnap/mcs/specver"
@@ -135,6 +137,32 @@ func checkShape(t *testing.T, method string, r *http.Response, body string) {
 	}
 	if method != http.MethodHead && (strings.Count(body, "\n") != 1 || !strings.HasSuffix(body, "\n")) {
 		t.Errorf("a refusal is not one line: %q", body)
+	}
+}
+
+// A server that rejects unknown pools rejects none before it knows what there is: it has just been started.
+func TestNothingIsRejectedTooEarly(t *testing.T) {
+	f := newFixture(t, func(c *Config) { c.RejectUnknownPools = true })
+	for early, want := range map[bool]int{true: 503, false: 404} {
+		f.answers.early = early
+		if r := f.do("GET", "/config/infra"); r.StatusCode != want {
+			t.Errorf("before the source has said anything %v: status %d, want %d", early, r.StatusCode, want)
+		}
+	}
+}
+
+// A disk that hangs keeps neither the asking client nor the room for others.
+func TestAHangingDisk(t *testing.T) {
+	if readWait+readTime >= 8*time.Second {
+		t.Errorf("a read may take %s, and Ignition waits ten seconds", readWait+readTime)
+	}
+	s := newShelf[int](1)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	hang := make(chan struct{})
+	defer close(hang)
+	if _, err := s.get(ctx, "key", func(context.Context) (int, error) { <-hang; return 1, nil }); !errors.Is(err, errBusy) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -157,7 +157,7 @@ func (s *Server) body(r *http.Request, e *exchange, pool string) (*preparedBody,
 	}
 	answer, known := s.cfg.Answers.Answer(pool)
 	switch {
-	case !known && s.cfg.RejectUnknownPools:
+	case !known && s.cfg.RejectUnknownPools && s.cfg.Answers.Synced():
 		return nil, &refusal{http.StatusNotFound, "unknown-pool", fmt.Sprintf("there is no pool %s; correct the stub's URL", pool)}
 	case !known:
 		return nil, notNow("unknown-pool", fmt.Sprintf("there is no pool %s yet; make it, or correct the stub's URL", pool))

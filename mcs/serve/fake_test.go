@@ -31,6 +31,7 @@ type table struct {
 	mu      sync.Mutex
 	answers map[string]*publish.Answer
 	checks  []publish.Check
+	early   bool // the source has said nothing yet
 }
 
 func (t *table) Answer(pool string) (*publish.Answer, bool) {
@@ -39,6 +40,8 @@ func (t *table) Answer(pool string) (*publish.Answer, bool) {
 	a, ok := t.answers[pool]
 	return a, ok
 }
+
+func (t *table) Synced() bool { return !t.early }
 
 func (t *table) Checks() []publish.Check { return t.checks }
 

@@ -21,6 +21,8 @@ import (
 type Answers interface {
 	// Answer is called for every request and must not wait for anything.
 	Answer(pool string) (*publish.Answer, bool)
+	// Synced reports whether it is known what pools there are.
+	Synced() bool
 	// Checks says what readiness hangs on.
 	Checks() []publish.Check
 }
@@ -41,8 +43,8 @@ type Config struct {
 	Pools []string
 	// DefaultSpec is served to clients that name no Ignition version; zero means the config's own.
 	DefaultSpec specver.Version
-	// RejectUnknownPools answers 404 for a pool that does not exist, which ends the boot. Otherwise 503: it may be
-	// made.
+	// RejectUnknownPools answers 404 for a pool that does not exist, which ends the boot, once it is known what pools
+	// there are. Otherwise 503: it may be made.
 	RejectUnknownPools bool
 	// Gate says who may have a config.
 	Gate Gate

@@ -244,6 +244,27 @@ func TestConfigsThatLeaveTheFolderStayInTheStore(t *testing.T) {
 	}
 }
 
+// A folder that goes away (a volume that is being mounted anew) is no order to forget its pools.
+func TestAFolderThatIsGone(t *testing.T) {
+	f := newFolder(t, nil)
+	f.write("machine-pools/worker.yaml", poolYAML("worker", nameA, nameA, 0))
+	f.write("machine-configs/a.yaml", configYAML(nameA, "worker", "/etc/a"))
+	f.load()
+	folder := filepath.Join(f.dir, "machine-pools")
+	if err := os.Rename(folder, folder+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if view := f.load(); view.Pools["worker"].Status != nameA || f.said("level=ERROR", "is gone") != 1 {
+		t.Errorf("pools = %v", view.Pools)
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if view := f.load(); len(view.Pools) != 0 {
+		t.Errorf("an emptied folder has pools: %v", view.Pools)
+	}
+}
+
 func TestPoolsLimit(t *testing.T) {
 	f := newFolder(t, func(c *Config) { c.Pools = []string{"master"} })
 	f.write("machine-pools/worker.yaml", poolYAML("worker", nameA, nameA, 0))

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +54,10 @@ func (f *file) stem() string {
 func (s *Source) scan(folder string, problems map[string]bool, parse func(*file) error) []*file {
 	dir := filepath.Join(s.cfg.Dir, folder)
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) && len(s.remembered(dir)) > 0 {
+		problems[fmt.Sprintf("%s: is gone, and was there before; put it back, or empty it first if nothing in it counts any more", dir)] = true
+		return s.remembered(dir)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		problems[fmt.Sprintf("%s: cannot be listed (%v); make it readable for this user", dir, reason(err))] = true
 		return s.remembered(dir)
@@ -83,9 +89,9 @@ func (s *Source) scan(folder string, problems map[string]bool, parse func(*file)
 // remembered returns the files of a folder as they were last seen.
 func (s *Source) remembered(dir string) []*file {
 	var files []*file
-	for path, f := range s.files {
-		if filepath.Dir(path) == dir {
-			files = append(files, f)
+	for _, path := range slices.Sorted(maps.Keys(s.files)) {
+		if filepath.Dir(path) == dir && path != s.cfg.Kubeconfig {
+			files = append(files, s.files[path])
 		}
 	}
 	return files
