@@ -25,7 +25,7 @@ demo: build lab-ignition ## one node's life on this machine, with the real Ignit
 
 test: build lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## every test of every day, the real parts included (RACE=1: under the race detector)
 	@e2e/lab/packages systemd $(if $(RACE),race)
-	go test $(if $(RACE),-race) $(TESTFLAGS) ./...
+	go test -timeout 20m $(if $(RACE),-race) $(TESTFLAGS) ./...
 
 e2e: build lab-ignition lab-debian ## stories on machines that boot for real; as root
 	MCSNAP_REPORT=$(CURDIR)/bin/report go test -tags e2e -exec $(CURDIR)/e2e/node/inside -count=1 -timeout 30m $(TESTFLAGS) ./e2e/node ./e2e/story

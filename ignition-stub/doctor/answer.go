@@ -38,7 +38,7 @@ func (e *exam) ask() bool {
 	e.judgeLatency(took)
 	e.judgeClock(response.Header.Get("Date"))
 	status := response.StatusCode
-	text := fmt.Sprintf("%s; %s", response.Status, taken(status))
+	text := fmt.Sprintf("%d %s; %s", status, http.StatusText(status), taken(status))
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		remedy := "the server wants a token: render the stub with --token-file"

@@ -41,9 +41,9 @@ func (e *exam) distrust(chain []*x509.Certificate, err error) bool {
 	}
 	text := fmt.Sprintf("the server shows %s, issued by %q; %s", describe(leaf, now), leaf.Issuer.CommonName, stubHas)
 	if slices.ContainsFunc(e.trust.cas, func(ca *x509.Certificate) bool { return bytes.Equal(ca.RawSubject, leaf.RawIssuer) }) {
-		text = "the user-data still has the old CA: one of the same name, with another key. " + text
+		text = "the user-data still has the old CA: one of the same name, with another key: " + text
 	} else if len(e.trust.cas) > 0 {
-		text = "the user-data has another CA than the server's certificate was issued by. " + text
+		text = "the user-data has another CA than the server's certificate was issued by: " + text
 	}
 	issuer, whence := e.issuer(chain)
 	if issuer == nil {

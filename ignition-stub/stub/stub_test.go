@@ -141,7 +141,7 @@ func TestSize(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	now := time.Now()
+	now := time.Now().Truncate(time.Second) // as a token counts
 	leaf := fetchtest.NewCA(t, "ca").Issue(t)
 	o := stub.Options{URL: server + "/config/worker", Token: jwt(now.Add(time.Hour)), BootBudget: 2 * time.Hour, Now: now,
 		CAs: [][]byte{pemOf(leaf.Leaf.Raw), fetchtest.NewCA(t, "old", fetchtest.Expired).PEM}}
