@@ -68,7 +68,7 @@ func (e *InexactNumberError) Error() string {
 }
 
 func (e *NotRenderedError) Error() string {
-	return fmt.Sprintf("not a rendered MachineConfig: %s: %s", e.Field, e.Reason)
+	return fmt.Sprintf("not a rendered MachineConfig: %s: %s; give the object that a pool's controller rendered, whole", e.Field, e.Reason)
 }
 
 func (e *TooLargeError) Error() string {

@@ -55,6 +55,30 @@ func TestBadConfigs(t *testing.T) {
 	}
 }
 
+// What the node writes for itself, or takes for a sign that it has joined, no config may bring: the machine would boot and
+// never hand over.
+func TestReservedPaths(t *testing.T) {
+	for _, storage := range []string{
+		`"files":[{"path":"/etc/machine-config-daemon/node-annotations.json.bak","contents":{"source":"data:,x"}}]`,
+		`"directories":[{"path":"/var/lib/kubelet/pki/kubelet-client-current.pem"}]`,
+		`"links":[{"path":"/etc/machine-config-daemon/currentconfig","target":"/x"}]`,
+		`"files":[{"path":"/etc/machine-config-daemon/currentconfig","contents":{"source":"data:,x"}}]`,
+		`"links":[{"path":"/var/lib/mcsnap","target":"/x"}]`,
+		`"files":[{"path":"/var/lib/mcsnap"}]`,
+		`"directories":[{"path":"/var/lib/mcsnap/handover.json"}]`,
+	} {
+		_, err := compose.Compose(everything(seal(t, `{"ignition":{"version":"3.5.0"},"storage":{`+storage+`}}`)), specver.V3_4)
+		var invalid *compose.InvalidConfigError
+		if !errors.As(err, &invalid) || !strings.Contains(err.Error(), "is for the node alone") {
+			t.Errorf("%s: got %v, want an InvalidConfigError that says whose the path is", storage, err)
+		}
+	}
+	allowed := `{"ignition":{"version":"3.5.0"},"storage":{"directories":[{"path":"/var/lib/mcsnap","mode":448},{"path":"/var/lib/kubelet/pki"}]}}`
+	if _, err := compose.Compose(everything(seal(t, allowed)), specver.V3_4); err != nil {
+		t.Errorf("folders around them: %v", err)
+	}
+}
+
 // A path of ours that the config uses for something else is refused, whatever stands in the way (issue 2, bad input).
 func TestPathsTaken(t *testing.T) {
 	tests := []struct{ storage, path, as string }{

@@ -93,6 +93,9 @@ func (r *rendered) addOurs(in Inputs) (*snapshot.Snapshot, error) {
 	if err := r.addAgents(in.Agents); err != nil {
 		return nil, err
 	}
+	if err := r.refuseReserved(); err != nil {
+		return nil, err
+	}
 	return r.addSnapshot(overlays)
 }
 
