@@ -75,6 +75,17 @@ func (d *Dir) Damaged() ([]string, error) {
 	return names, err
 }
 
+// RemoveDamaged removes the files of blobs that were put aside.
+func (d *Dir) RemoveDamaged() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	paths, err := d.Damaged()
+	for _, path := range paths {
+		err = errors.Join(err, d.files.Remove(path))
+	}
+	return err
+}
+
 // Delete is [Store.Delete].
 func (d *Dir) Delete(ctx context.Context, digest snapshot.Digest) error {
 	if err := errors.Join(ctx.Err(), checkDigest(digest)); err != nil {

@@ -10,10 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsnap/mcsnap/mcs/run"
+	"github.com/mcsnap/mcsnap/snapshot/store"
 )
 
 const exitCodes = `0 done, 1 another failure (bodies cut short at the end among them), 2 wrong usage, 3 bad input: a file
 or a setting that is not valid, 4 this machine: a folder cannot be written, a port is in use.`
+
+const storeExitCodes = `0 done, 1 another failure, 2 wrong usage, 3 bad input: no such store or snapshot, 4 this machine: a file cannot
+be read or written, 5 the API server could not be asked, 6 a snapshot does not match its digest.`
 
 // usageError says that the command line is wrong.
 type usageError struct{ cause error }
@@ -43,6 +47,15 @@ func exitCode(err error) int {
 	}
 	if _, machine := errors.AsType[*run.MachineError](err); machine {
 		return 4
+	}
+	if _, network := errors.AsType[*networkError](err); network {
+		return 5
+	}
+	if _, damaged := errors.AsType[*store.DamagedError](err); damaged {
+		return 6
+	}
+	if _, damaged := errors.AsType[*verificationError](err); damaged {
+		return 6
 	}
 	return 1
 }

@@ -39,6 +39,6 @@ Exit codes: ` + exitCodes,
 		SilenceErrors: true,
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	cmd.AddCommand(serveCommand(), bootstrapCommand(), checkCommand())
+	cmd.AddCommand(serveCommand(), bootstrapCommand(), checkCommand(), storeCommand())
 	return cmd
 }
