@@ -286,9 +286,9 @@ func BenchmarkKeepAlive(b *testing.B) {
 	s := newSpeed(b)
 	var c comparison
 	for b.Loop() {
-		c = compare(15,
-			func() pace { return s.keepAlive(b, s.ours, 1600) },
-			func() pace { return s.keepAlive(b, s.plain, 1600) })
+		c = compare(41,
+			func() pace { return s.keepAlive(b, s.ours, 480) },
+			func() pace { return s.keepAlive(b, s.plain, 480) })
 	}
 	c.report(b, "keepalive", 90)
 }
@@ -298,9 +298,9 @@ func BenchmarkFreshConnections(b *testing.B) {
 	s := newSpeed(b)
 	var c comparison
 	for b.Loop() {
-		c = compare(15,
-			func() pace { return s.fresh(b, s.ours, 400) },
-			func() pace { return s.fresh(b, s.bare, 400) })
+		c = compare(41,
+			func() pace { return s.fresh(b, s.ours, 120) },
+			func() pace { return s.fresh(b, s.bare, 120) })
 	}
 	c.report(b, "fresh-connection", 95)
 }
