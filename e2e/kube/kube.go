@@ -224,6 +224,9 @@ func (c *Cluster) Audit() string {
 	return string(text)
 }
 
+// SetWatchList has the API server, the next time it starts, stream lists or refuse to.
+func (c *Cluster) SetWatchList(streams bool) { c.options.NoWatchList = !streams }
+
 // ServiceAccount returns how a service account connects.
 func (c *Cluster) ServiceAccount(namespace, name string) *rest.Config {
 	config := rest.CopyConfig(c.Admin)

@@ -123,19 +123,30 @@ func (s *server) client() *http.Client {
 
 func (s *server) eventually(what string, check func() error) {
 	s.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	s.within(30*time.Second, what, check)
+}
+
+// within waits until check returns nil.
+func (s *server) within(most time.Duration, what string, check func() error) {
+	s.t.Helper()
+	deadline := time.Now().Add(most)
 	for {
 		err := check()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			text, _ := os.ReadFile(s.logFile()) // for the message only
-			lines := strings.Split(string(text), "\n")
+			lines := strings.Split(s.said(), "\n")
 			s.t.Fatalf("%s: %v; the server said:\n%s", what, err, strings.Join(lines[max(0, len(lines)-30):], "\n"))
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(most / 5000)
 	}
+}
+
+// said is the server's log so far.
+func (s *server) said() string {
+	text, _ := os.ReadFile(s.logFile()) // nothing was said before it is there
+	return string(text)
 }
 
 // ready waits until /readyz says so.

@@ -126,6 +126,7 @@ func (s *Stub) addTarget(o Options, d *document) error {
 		return err
 	}
 	at := reference{Source: target}
+	s.judgeTarget(target)
 	if o.Gzip {
 		if err := needs(o, "gzip", V3_1); err != nil {
 			return err

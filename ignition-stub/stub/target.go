@@ -86,3 +86,22 @@ func bracket(text string) (string, error) {
 	}
 	return "", wrong("url", "%.60s is no host; an IPv6 address stands in brackets, like https://[fd00::1]:22623", host)
 }
+
+// judgeTarget warns of a URL that tells secrets.
+func (s *Stub) judgeTarget(target string) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return
+	}
+	if u.Scheme == "http" {
+		s.warn("plain http: anyone on the way reads the config, which holds secrets, and can send another; take https")
+	}
+	for name := range u.Query() {
+		for _, word := range []string{"token", "secret", "password", "key", "auth"} {
+			if strings.Contains(strings.ToLower(name), word) {
+				s.warn("the URL has a secret in its query, which servers and proxies log; give it with --token-file")
+				return
+			}
+		}
+	}
+}

@@ -4,10 +4,15 @@ package change
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Units is the part of systemd's manager that an update needs. A unit that does not exist is not enabled, and neither
@@ -174,4 +179,25 @@ func (j *journal) unitsBack(ctx context.Context, units Units) error {
 		}
 	}
 	return nil
+}
+
+// syncUnits has the links that systemd made and removed on stable storage: it syncs nothing itself, and without the
+// journal nobody would know that they are missing.
+func (u *Updater) syncUnits(j *journal) error {
+	if len(j.Units) == 0 {
+		return nil
+	}
+	at, err := u.Node.Path(unitsDir)
+	if err != nil {
+		return err
+	}
+	folder, err := os.Open(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer folder.Close() //nolint:errcheck // only opened
+	return unix.Syncfs(int(folder.Fd()))
 }

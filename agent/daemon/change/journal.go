@@ -78,7 +78,10 @@ func (u *Updater) forward(ctx context.Context, j *journal) error {
 	if err := u.Units.Reload(ctx); err != nil {
 		return err
 	}
-	return j.unitsOn(ctx, u.Units)
+	if err := j.unitsOn(ctx, u.Units); err != nil {
+		return err
+	}
+	return u.syncUnits(j)
 }
 
 // commit makes the new config the node's.
@@ -164,6 +167,9 @@ func (u *Updater) back(ctx context.Context, j *journal) error {
 		return err
 	}
 	if err := j.unitsBack(ctx, u.Units); err != nil {
+		return err
+	}
+	if err := u.syncUnits(j); err != nil {
 		return err
 	}
 	for _, o := range j.Originals {

@@ -88,6 +88,9 @@ func (p *planner) path(name string) error {
 	if unchanged && (p.overlays[name] || wanted.Problem != "" || !wanted.Whole && wanted.Link == "") {
 		return nil
 	}
+	if err := p.straight(name); err != nil {
+		return err
+	}
 	before, err := read(p.node, name)
 	if err != nil {
 		return err
@@ -95,6 +98,9 @@ func (p *planner) path(name string) error {
 	after, err := p.after(name, before)
 	if err != nil {
 		return err
+	}
+	if wants && !owned && wanted.Whole && !wanted.Overwrite && before.Kind != absent && !before.same(after) {
+		return fmt.Errorf("%s: a file that no config put there stands where the config has one, and overwrite is not true; set overwrite in the config, or remove the file", name)
 	}
 	if !owned {
 		p.journal.Originals = append(p.journal.Originals, original{Path: name, State: before})
@@ -108,6 +114,25 @@ func (p *planner) path(name string) error {
 	p.journal.Actions = append(p.journal.Actions, action{name, before, after})
 	if after.Kind != absent {
 		return p.folders(path.Dir(name))
+	}
+	return nil
+}
+
+// straight refuses a symbolic link among the folders of an account's SSH keys: the account could have made it, and have
+// root write elsewhere.
+func (p *planner) straight(name string) error {
+	at := strings.Index(name, "/.ssh/")
+	if at < 0 {
+		return nil
+	}
+	for dir := path.Dir(name); len(dir) > at; dir = path.Dir(dir) {
+		info, err := p.node.Lstat(dir)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%s is a symbolic link, through which an account could have root write elsewhere; remove it", dir)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }

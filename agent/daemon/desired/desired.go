@@ -36,6 +36,9 @@ type Entry struct {
 	Whole   bool
 	Content []byte
 	Append  []byte
+	// Overwrite lets the entry take the place of a file that no config put there. Ignition refuses it otherwise.
+	Overwrite bool
+
 	Mode    *fs.FileMode // nil keeps the mode of a file that is not Whole
 	UID     *int         // nil is root, or the owner of a file that is not Whole
 	GID     *int
@@ -78,7 +81,9 @@ func Of(s *snapshot.Snapshot, accounts Accounts) (*Tree, error) {
 		tree.add(fileEntry(file, accounts))
 	}
 	for _, unit := range config.Systemd.Units {
-		tree.addUnit(unit)
+		if !tree.addUnit(unit) {
+			return nil, &ConfigError{s.Name(), "the name of a unit or of a drop-in leads out of systemd's folder"}
+		}
 	}
 	if entry, wanted := keysEntry(config.Passwd.Users, accounts); wanted {
 		tree.add(entry)
@@ -91,27 +96,35 @@ func (t *Tree) add(entry Entry) {
 	t.Entries[entry.Path] = entry
 }
 
-func (t *Tree) addUnit(unit types.Unit) {
+// addUnit tells whether the unit's names are such: Ignition checks no more than how they end.
+func (t *Tree) addUnit(unit types.Unit) bool {
 	mode := fs.FileMode(defaultMode)
+	if strings.Contains(unit.Name, "/") {
+		return false
+	}
 	for _, dropin := range unit.Dropins {
+		if strings.Contains(dropin.Name, "/") {
+			return false
+		}
 		if dropin.Contents != nil {
-			t.add(Entry{Path: path.Join(unitsDir, unit.Name+".d", dropin.Name), Whole: true, Content: []byte(*dropin.Contents), Mode: &mode})
+			t.add(Entry{Path: path.Join(unitsDir, unit.Name+".d", dropin.Name), Whole: true, Overwrite: true, Content: []byte(*dropin.Contents), Mode: &mode})
 		}
 	}
 	switch {
 	case unit.Mask != nil && *unit.Mask:
-		t.add(Entry{Path: path.Join(unitsDir, unit.Name), Link: nowhere})
+		t.add(Entry{Path: path.Join(unitsDir, unit.Name), Link: nowhere, Overwrite: true})
 	case unit.Contents != nil && *unit.Contents != "":
-		t.add(Entry{Path: path.Join(unitsDir, unit.Name), Whole: true, Content: []byte(*unit.Contents), Mode: &mode})
+		t.add(Entry{Path: path.Join(unitsDir, unit.Name), Whole: true, Overwrite: true, Content: []byte(*unit.Contents), Mode: &mode})
 	}
 	if unit.Enabled != nil {
 		t.Enabled[unit.Name] = *unit.Enabled
 		t.Order = append(t.Order, unit.Name)
 	}
+	return true
 }
 
 func fileEntry(file types.File, accounts Accounts) Entry {
-	entry := Entry{Path: file.Path, Whole: file.Contents.Source != nil}
+	entry := Entry{Path: file.Path, Whole: file.Contents.Source != nil, Overwrite: file.Overwrite != nil && *file.Overwrite}
 	var err error
 	if entry.Whole {
 		entry.Content, err = decode(file.Contents)
@@ -188,7 +201,7 @@ func keysEntry(users []types.PasswdUser, accounts Accounts) (Entry, bool) {
 		keys.WriteString(string(key) + "\n")
 	}
 	mode := fs.FileMode(0o600)
-	entry := Entry{Whole: true, Content: []byte(keys.String()), Mode: &mode}
+	entry := Entry{Whole: true, Overwrite: true, Content: []byte(keys.String()), Mode: &mode}
 	account, known := accounts.Users[coreUser]
 	if !known {
 		entry.Path, entry.Problem = "/home/core/.ssh/authorized_keys.d/ignition", "the node has no user core"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/mcsnap/mcsnap/ignition-stub/fetch"
 	"github.com/mcsnap/mcsnap/ignition-stub/stub"
 )
 
@@ -42,6 +43,9 @@ func (f *accessFlags) read(stdin io.Reader) (a access, err error) {
 		bundle, err := readFile(name, stdin)
 		if err != nil {
 			return a, fmt.Errorf("--ca: %w", err)
+		}
+		if _, err := fetch.ParseCertificates(bundle); err != nil {
+			return a, fmt.Errorf("--ca %s: %w", name, err)
 		}
 		a.cas = append(a.cas, bundle)
 	}

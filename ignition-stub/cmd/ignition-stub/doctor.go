@@ -77,6 +77,8 @@ Exit codes: 0 machines come up, 1 a check failed, 2 wrong usage, 4 a file cannot
 	flags.DurationVar(&o.BootBudget, "boot-budget", 2*time.Hour, "warn when the token expires sooner")
 	flags.DurationVar(&o.Timeout, "timeout", 15*time.Second, "how long each step may take")
 	flags.StringVarP(&form, "output", "o", "text", "text or json")
+	complete(command, "platform", stub.PlatformNames()...)
+	complete(command, "output", "text", "json")
 	return command
 }
 

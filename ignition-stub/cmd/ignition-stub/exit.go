@@ -65,7 +65,7 @@ func exitCode(err error) int {
 		return 3
 	case isA[*snapshot.DigestError](err):
 		return 6
-	case isA[*durable.NotRegularError](err), isA[*fs.PathError](err):
+	case isA[*machineError](err), isA[*durable.NotRegularError](err), isA[*fs.PathError](err):
 		return 4
 	}
 	if gaveUp, ok := errors.AsType[*fetch.GaveUpError](err); ok {

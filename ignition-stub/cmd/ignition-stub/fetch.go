@@ -69,6 +69,8 @@ refused, 6 content does not match its digest.`,
 	flags.DurationVar(&f.stalled, "stall-timeout", 20*time.Second, "how long an answer may stand still")
 	flags.StringVarP(&f.output, "output", "o", "", "file to write, mode 0600 (default standard output)")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	complete(command, "accept", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6")
+	complete(command, "log-format", "text", "json")
 	return command
 }
 

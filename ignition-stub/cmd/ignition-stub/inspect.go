@@ -53,6 +53,7 @@ none of these.`,
 	flags.BoolVar(&f.diff, "diff", false, "compare two documents")
 	flags.DurationVar(&f.deadline, "deadline", time.Minute, "with a URL: how long to try")
 	flags.StringVarP(&f.form, "output", "o", "text", "text or json")
+	complete(command, "output", "text", "json")
 	return command
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -18,8 +19,14 @@ var version = "unknown" // set by the linker
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// What waits for a terminal or a pipe looks at no context: it gets a moment, and then the end.
+	context.AfterFunc(ctx, func() {
+		stop()
+		time.Sleep(time.Second)
+		fmt.Fprintln(os.Stderr, "ignition-stub: interrupted")
+		os.Exit(1)
+	})
 	err := root().ExecuteContext(ctx)
-	stop()
 	if err != nil && !wasTold(err) {
 		fmt.Fprintln(os.Stderr, "ignition-stub:", err)
 	}

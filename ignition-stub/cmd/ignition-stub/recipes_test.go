@@ -158,7 +158,16 @@ func TestExitCodes(t *testing.T) {
 		"ignition-stub inspect --diff a":                                            {2, "want 2 documents"},
 		`echo '{"ignition":{"version":"3.4.0"}}' | ignition-stub inspect - -o json`: {0, `"kind": "Ignition config"`},
 		`echo '{"ignition":{"version":"3.4.0"}}' >a; echo '{"ignition":{"version":"3.5.0"}}' >b; ignition-stub inspect --diff a b`: {1, "different"},
-		"ignition-stub completion bash": {0, "ignition-stub"},
+		"ignition-stub completion bash":                                                                                {0, "ignition-stub"},
+		"ignition-stub __complete render --platform v":                                                                 {0, "vmware"},
+		"ignition-stub render --url $SERVER/config/w -o /dev/stdout | cat":                                             {0, "3.4.0"},
+		"mkfifo p; cat p & ignition-stub render --url $SERVER/config/w -o p; wait":                                     {0, "3.4.0"},
+		"ignition-stub render --url $SERVER/config/w -o none/x":                                                        {4, "there is no folder none; make it"},
+		"ignition-stub render --url $SERVER/config/w --snippet none.ign":                                               {4, "none.ign cannot be read: no such file or directory; name a file"},
+		"ignition-stub render --url $SERVER/config/w --ca token --ca ca.crt":                                           {3, "--ca token: CA: no certificate"},
+		"ignition-stub render --url http://h/config/w":                                                                 {0, "warning: plain http"},
+		"ignition-stub render --url $SERVER/config/w?token=hush 2>&1 >/dev/null":                                       {0, "warning: the URL has a secret"},
+		"sleep 9 2>/dev/null | timeout -s TERM 1 ignition-stub render --url $SERVER/config/w --token-file - & wait $!": {124, "interrupted"},
 	} {
 		code, out, errs := s.run(t, script)
 		if code != want.code || !strings.Contains(out+errs, want.says) {

@@ -61,7 +61,17 @@ alone, that expires. It is read from a file or from standard input (--token-file
 	flags.StringVar(&f.secret.Namespace, "namespace", "", "namespace of the Secret")
 	flags.StringVar(&f.secret.Cluster, "cluster", "", "name of the cluster, for a Secret of Cluster API")
 	flags.StringVarP(&f.output, "output", "o", "", "file to write, mode 0600 (default standard output)")
+	complete(command, "spec", "2.2", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6")
+	complete(command, "platform", stub.PlatformNames()...)
+	complete(command, "as", "json", "base64", "machine-api", "cluster-api")
 	return command
+}
+
+// complete offers a flag's values to shells.
+func complete(command *cobra.Command, flag string, values ...string) {
+	if err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
+	}
 }
 
 func (f *renderFlags) run(command *cobra.Command) (err error) {
