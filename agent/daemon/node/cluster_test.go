@@ -172,8 +172,9 @@ func (m *machine) neverRead(config string) {
 			continue
 		}
 		requests++
-		if event.ObjectRef.Name == config || strings.Contains(event.RequestURI, config) ||
-			event.ObjectRef.Name == "" && !strings.Contains(event.RequestURI, "fieldSelector=metadata.name") {
+		_, selected, byName := strings.Cut(event.RequestURI, "fieldSelector=metadata.name%3D")
+		selected, _, _ = strings.Cut(selected, "&")
+		if event.ObjectRef.Name == config || selected == config || event.ObjectRef.Name == "" && !byName {
 			m.Errorf("the node read what it was born with: %s", line)
 		}
 	}
@@ -195,7 +196,7 @@ func generation(i int) map[string]any {
 }
 
 func TestOnARealCluster(t *testing.T) {
-	cluster := kube.Start(t, kube.Options{Nodes: []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7"}})
+	cluster := kube.Start(t, kube.Options{Nodes: []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"}})
 	allow(t, cluster)
 	cluster.Collect()
 
@@ -316,6 +317,8 @@ func TestOnARealCluster(t *testing.T) {
 		m.desire("rendered-worker-3")
 		m.becomes(node.Done, "rendered-worker-3", "")
 	})
+
+	t.Run("killed a hundred times on the way", func(t *testing.T) { killed(t, cluster, "n8") })
 
 	t.Run("no node has a hand in another", func(t *testing.T) {
 		m := provision(t, cluster, "n7", generation(2))

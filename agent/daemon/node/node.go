@@ -153,7 +153,7 @@ func (d *daemon) loop(ctx context.Context, nodes cache.Store) error {
 			if !is {
 				return fmt.Errorf("node %s: the watch gave a %T", d.Name, object)
 			}
-			if err := d.reconcile(ctx, annotations(node)); err != nil && !errors.Is(err, context.Canceled) {
+			if err := d.reconcile(ctx, annotations(node), node.ResourceVersion); err != nil && !errors.Is(err, context.Canceled) {
 				d.Log.Warn("to be tried again", "problem", err)
 			}
 		}

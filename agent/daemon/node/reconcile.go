@@ -29,7 +29,7 @@ import (
 //	               --> Degraded: the update failed and was taken back
 //	Degraded       --> Working, Done: the cause is gone
 //	Unreconcilable --> Working, Done: another config is desired
-func (d *daemon) reconcile(ctx context.Context, is map[string]string) error {
+func (d *daemon) reconcile(ctx context.Context, is map[string]string, version string) error {
 	current, err := d.Updater.Current()
 	if err != nil {
 		return d.tell(ctx, is, map[string]string{StateKey: string(Degraded), ReasonKey: err.Error()})
@@ -39,7 +39,9 @@ func (d *daemon) reconcile(ctx context.Context, is map[string]string) error {
 		if desired == "" {
 			desired = current.Name()
 		}
-		if err := d.tell(ctx, is, map[string]string{CurrentConfig: current.Name(), DesiredConfig: desired, StateKey: string(Done), ReasonKey: ""}); err != nil {
+		// Of this version of the node only: somebody may have desired a config since it was read.
+		says := map[string]string{CurrentConfig: current.Name(), DesiredConfig: desired, StateKey: string(Done), ReasonKey: ""}
+		if err := d.tellOf(ctx, version, is, says); err != nil {
 			return err
 		}
 	}
@@ -128,6 +130,11 @@ const maxReason = 4096
 // tell writes what of says the node does not say yet into its annotations, and notes it in is. It takes the rights that a
 // kubelet has on its own node.
 func (d *daemon) tell(ctx context.Context, is, says map[string]string) error {
+	return d.tellOf(ctx, "", is, says)
+}
+
+// tellOf is tell, refused by the API server unless the node is still of the version that was read.
+func (d *daemon) tellOf(ctx context.Context, version string, is, says map[string]string) error {
 	changed := map[string]string{}
 	for key, value := range says {
 		if len(value) > maxReason {
@@ -138,7 +145,11 @@ func (d *daemon) tell(ctx context.Context, is, says map[string]string) error {
 		}
 	}
 	if len(changed) > 0 {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": changed}})
+		metadata := map[string]any{"annotations": changed}
+		if version != "" {
+			metadata["resourceVersion"] = version
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": metadata})
 		if err != nil {
 			return err
 		}
