@@ -28,6 +28,7 @@ type Report struct {
 type Source struct {
 	Name string `json:"name"` // disk, snapshot, server or cluster
 	Has  bool   `json:"has"`  // whether it can supply what the node needs
+	Open bool   `json:"open"` // whether that is not known: it could not be asked, or did not answer
 	Says string `json:"says"`
 }
 
@@ -96,7 +97,8 @@ func inSnapshot(status handoff.Status, name string) Source {
 }
 
 func server(ctx context.Context, node *root.Root, ask Ask, digest snapshot.Digest) Source {
-	source := Source{Name: "server"}
+	// A server that says 503 may have it tomorrow, or another server today: only an answer that has it settles anything.
+	source := Source{Name: "server", Open: true}
 	config, err := handoff.ReadConfig(node)
 	switch {
 	case err != nil:
@@ -104,7 +106,7 @@ func server(ctx context.Context, node *root.Root, ask Ask, digest snapshot.Diges
 	case config == nil:
 		source.Says = "not known: " + handoff.ConfigPath + " is missing"
 	case digest == "":
-		source.Says = "not asked: no digest is known"
+		source.Open, source.Says = false, "not asked: no digest is known, and it gives nothing away by another name"
 	case ask == nil:
 		source.Says = "not asked: --offline"
 	default:
@@ -115,7 +117,7 @@ func server(ctx context.Context, node *root.Root, ask Ask, digest snapshot.Diges
 		if err != nil {
 			source.Says = err.Error()
 		} else {
-			source.Has, source.Says = true, "has "+string(digest)
+			source.Has, source.Open, source.Says = true, false, "has "+string(digest)
 		}
 	}
 	return source
@@ -143,6 +145,15 @@ func action(status handoff.Status, sources []Source) string {
 		return "fetch the snapshot by digest and hand over: " + firstboot
 	case has["cluster"]:
 		return "the cluster still has the object: have the server capture it (it does so by itself while it runs), then " + firstboot
+	}
+	var unknown []string
+	for _, source := range sources {
+		if source.Open {
+			unknown = append(unknown, "the "+source.Name+" ("+source.Says+")")
+		}
+	}
+	if len(unknown) > 0 {
+		return "ask again before giving this node up: nothing is known of " + strings.Join(unknown, " and ")
 	}
 	return "provision this node again: nobody has its config any more"
 }

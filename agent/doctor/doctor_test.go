@@ -108,9 +108,15 @@ func TestExamine(t *testing.T) {
 		"snapshot lost, only the cluster has it": {
 			files: map[string]string{snapshot.Path: ""}, ask: gone, dump: dumpOf(rendered("old", "old")), sources: []string{"cluster"},
 			says: []string{"503"}, action: "capture"},
-		"all lost": {
+		"snapshot lost, nobody could be asked": {
+			files: map[string]string{snapshot.Path: ""}, action: "ask again before giving this node up: nothing is known of the server"},
+		"snapshot lost, the server does not answer": {
+			files: map[string]string{snapshot.Path: ""}, ask: gone, dump: dumpOf(pool), action: "nothing is known of the server (https://mcs.example.com: 503"},
+		"snapshot lost, agent.yaml too": {
 			files: map[string]string{snapshot.Path: "", handoff.ConfigPath: ""}, dump: dumpOf(pool), says: []string{"agent.yaml is missing"},
-			action: "provision this node again"},
+			action: "ask again"},
+		"all lost": {
+			files: map[string]string{snapshot.Path: "", handoff.AnnotationsPath: ""}, dump: dumpOf(pool), action: "provision this node again"},
 		"joined": {
 			files: map[string]string{handoff.KubeletCertPath: "x"}, sources: []string{"snapshot"}, action: "none on this node"},
 		"mixed": {

@@ -88,6 +88,7 @@ func (d *Dump) sealed(name, pool string) *snapshot.Snapshot {
 func cluster(dump *Dump, name string, ours *snapshot.Snapshot) Source {
 	source := Source{Name: "cluster"}
 	if dump == nil {
+		source.Open = true
 		source.Says = "not asked: the agent is no client of it; give a dump with --cluster"
 		return source
 	}

@@ -3,7 +3,10 @@
 package handoff
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 
 	"github.com/mcsnap/mcsnap/snapshot"
 )
@@ -34,7 +37,15 @@ type (
 func (e *InputError) Error() string { return fmt.Sprintf("%s: %s; %s", e.Path, e.Problem, e.Remedy) }
 
 func (e *MachineError) Error() string {
-	return e.Cause.Error() + "; make it readable and writable for root"
+	switch {
+	case errors.Is(e.Cause, syscall.ENOSPC), errors.Is(e.Cause, syscall.EDQUOT):
+		return e.Cause.Error() + "; make room on that file system"
+	case errors.Is(e.Cause, syscall.EROFS):
+		return e.Cause.Error() + "; mount that file system writable"
+	case errors.Is(e.Cause, fs.ErrPermission):
+		return e.Cause.Error() + "; make it readable and writable for root"
+	}
+	return e.Cause.Error()
 }
 func (e *MachineError) Unwrap() error { return e.Cause }
 

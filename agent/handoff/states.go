@@ -12,6 +12,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/mcsnap/mcsnap/agent/root"
 	"github.com/mcsnap/mcsnap/snapshot"
 )
 
@@ -32,7 +33,7 @@ func checkJoined(_ context.Context, b *boot) (state, error) {
 		{KubeletCertPath, "the kubelet has its client certificate"},
 		{BootstrappedPath, "the daemon has ended its bootstrap"},
 	} {
-		there, err := b.Node.Exists(sign.file)
+		there, err := isSign(b.Node, sign.file)
 		if err != nil {
 			return nil, machineError(err)
 		}
@@ -51,6 +52,15 @@ func checkJoined(_ context.Context, b *boot) (state, error) {
 		}
 	}
 	return prepare, nil
+}
+
+// isSign tells whether a sign of a joined node is there: a file or, as the kubelet makes it, a link. A folder is none.
+func isSign(node *root.Root, name string) (bool, error) {
+	info, err := node.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && !info.IsDir(), err
 }
 
 // prepare makes the agent's own folder, sees to it that no other agent works on the node, and removes what one that was

@@ -64,7 +64,7 @@ func Inspect(node *root.Root) Status {
 		}
 	}
 	for _, file := range []string{KubeletCertPath, BootstrappedPath} {
-		there, err := node.Exists(file)
+		there, err := isSign(node, file)
 		note(err)
 		if there && status.Joined == "" {
 			status.Joined = file

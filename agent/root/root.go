@@ -31,6 +31,9 @@ type Root struct {
 // Open opens the folder as a node's root. All that changes below it goes through files, which tests replace to cut the
 // power; nil means the real ones.
 func Open(dir string, files durable.FS) (*Root, error) {
+	if dir == "" { // would be whatever folder this process happens to be in
+		return nil, errors.New("root: empty; name the folder of a node's root, / on the node itself")
+	}
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("root %s: %w", dir, err)

@@ -125,4 +125,11 @@ func (b *bench) said(words ...string) (lines int) {
 	return lines
 }
 
+// cfgWithout is the bench's configuration for another publisher, whose metrics are its own.
+func (b *bench) cfgWithout() Config {
+	cfg := b.cfg
+	cfg.Registry = nil
+	return cfg
+}
+
 var errDisk = errors.New("input/output error")

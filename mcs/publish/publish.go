@@ -46,6 +46,7 @@ type Publisher struct {
 	metrics *metrics
 	table   atomic.Pointer[map[string]*Answer]
 	synced  atomic.Bool
+	seen    sync.Map // by name, every pool that was ever in the table
 
 	mu       sync.Mutex // held by what changes the table
 	view     *source.View
@@ -75,8 +76,28 @@ func (p *Publisher) Answer(pool string) (*Answer, bool) {
 	return a, ok
 }
 
-// Synced reports whether a source has said what there is. Before, no pool is known, and none is known to be missing.
-func (p *Publisher) Synced() bool { return p.synced.Load() }
+// Absence says what is known of a pool that has no answer.
+type Absence int
+
+const (
+	// NotReadYet: the source has said nothing yet, so no pool is known to be missing.
+	NotReadYet Absence = iota
+	// Vanished: the pool had an answer since the server was started. Its file may be being replaced.
+	Vanished
+	// NeverSeen: the source does not know it and has not known it since the server was started.
+	NeverSeen
+)
+
+// Absent says why a pool has no answer.
+func (p *Publisher) Absent(pool string) Absence {
+	if _, seen := p.seen.Load(pool); seen {
+		return Vanished
+	}
+	if !p.synced.Load() {
+		return NotReadYet
+	}
+	return NeverSeen
+}
 
 // OnChange has f called with every Answer that takes the place of another, from the goroutine that changes the table.
 func (p *Publisher) OnChange(f func(*Answer)) {
@@ -144,6 +165,9 @@ func (p *Publisher) update(ctx context.Context) {
 			return
 		}
 		table[name] = next
+	}
+	for name := range table {
+		p.seen.Store(name, true)
 	}
 	p.table.Store(&table)
 	p.synced.Store(true)

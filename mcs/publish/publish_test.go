@@ -222,7 +222,13 @@ func TestPoolsComeAndGo(t *testing.T) {
 	if checks := b.Checks(); checks[0].Problem == "" {
 		t.Error("ready without a required pool")
 	}
+	if got := New(b.cfgWithout()).Absent("worker"); got != NotReadYet {
+		t.Errorf("before the first view: %v", got)
+	}
 	b.Update(context.Background(), &source.View{})
+	if b.Absent("worker") != Vanished || b.Absent("infra") != NeverSeen {
+		t.Errorf("absences: %v, %v", b.Absent("worker"), b.Absent("infra"))
+	}
 	if _, ok := b.Answer("worker"); ok || b.said("the pool is gone") != 1 {
 		t.Error("a pool that is gone is still answered for")
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"syscall"
 	"time"
 
@@ -17,52 +18,82 @@ import (
 	"github.com/mcsnap/mcsnap/mcs/serve"
 )
 
-// listen opens every address, or none.
-func (cfg Config) listen(c certificate) (serving []serve.Listener, metrics net.Listener, err error) {
-	var open []net.Listener
-	defer func() {
+// ports are the addresses that a server has taken.
+type ports struct {
+	secure, plain []net.Listener
+	metrics       net.Listener
+}
+
+// listen takes every address, or none.
+func (cfg Config) listen() (p *ports, err error) {
+	p = &ports{}
+	take := func(address string, into *[]net.Listener) {
 		if err != nil {
-			for _, l := range open {
-				_ = l.Close()
-			}
+			return
 		}
-	}()
-	listen := func(address string) (net.Listener, error) {
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			return nil, &MachineError{describe(address, err)}
+		l, fault := net.Listen("tcp", address)
+		if fault != nil {
+			err = &MachineError{describe(address, fault)}
+			return
 		}
-		open = append(open, l)
-		return l, nil
+		*into = append(*into, l)
 	}
 	for _, address := range cfg.Listen {
-		l, err := listen(address)
-		if err != nil {
-			return nil, nil, err
-		}
-		serving = append(serving, serve.Listener{Listener: l, TLS: c.config})
+		take(address, &p.secure)
 	}
 	for _, address := range cfg.ListenPlain {
-		l, err := listen(address)
-		if err != nil {
-			return nil, nil, err
-		}
-		serving = append(serving, serve.Listener{Listener: l})
+		take(address, &p.plain)
 	}
 	if cfg.ListenMetrics != "" {
-		if metrics, err = listen(cfg.ListenMetrics); err != nil {
-			return nil, nil, err
+		var metrics []net.Listener
+		if take(cfg.ListenMetrics, &metrics); len(metrics) > 0 {
+			p.metrics = metrics[0]
 		}
 	}
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// all returns the listeners in the order of Config: TLS, plain, metrics.
+func (p *ports) all() []net.Listener {
+	all := slices.Concat(p.secure, p.plain)
+	if p.metrics != nil {
+		all = append(all, p.metrics)
+	}
+	return all
+}
+
+// close gives the ports back; those that a server has closed already are no matter.
+func (p *ports) close() {
+	for _, l := range p.all() {
+		_ = l.Close()
+	}
+}
+
+// serving returns the listeners for nodes.
+func (p *ports) serving(c certificate) (serving []serve.Listener) {
+	for _, l := range p.secure {
+		serving = append(serving, serve.Listener{Listener: l, TLS: c.config})
+	}
+	for _, l := range p.plain {
+		serving = append(serving, serve.Listener{Listener: l})
+	}
+	return serving
+}
+
+// announce says where the server listens.
+func (cfg Config) announce(p *ports) {
 	var addrs []net.Addr
-	for _, l := range open {
+	for _, l := range p.all() {
 		addrs = append(addrs, l.Addr())
-		cfg.Log.Info("listening", "address", l.Addr().String(), "metrics", l == metrics)
+		cfg.Log.Info("listening", "address", l.Addr().String(), "metrics", l == p.metrics)
 	}
 	if cfg.Listening != nil {
 		cfg.Listening(addrs)
 	}
-	return serving, metrics, nil
 }
 
 // describe says what is in the way of an address, and the remedy.

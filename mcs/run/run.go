@@ -69,7 +69,24 @@ type AgentFile struct{ Arch, Path string }
 
 // Run serves until ctx ends. It returns an *InputError or a *MachineError when it could not start, serve.ErrCut when
 // bodies were cut short at the end, and nil when all went well.
-func Run(ctx context.Context, cfg Config) error {
+func Run(ctx context.Context, cfg Config) (err error) {
+	// What was given is looked at, and the ports are taken, before anything is written.
+	tokens, err := cfg.tokens()
+	if err != nil {
+		return err
+	}
+	if err := cfg.TLS.check(); err != nil {
+		return err
+	}
+	ports, err := cfg.listen()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			ports.close()
+		}
+	}()
 	kept, err := cfg.open()
 	if err != nil {
 		return err
@@ -104,29 +121,34 @@ func Run(ctx context.Context, cfg Config) error {
 	certificate.register(cfg.Registry)
 
 	group, running := errgroup.WithContext(ctx)
-	if cfg.TokenFile != "" {
-		tokens, err := serve.OpenTokenFile(cfg.TokenFile, cfg.Log)
-		if err != nil {
-			return &InputError{err}
-		}
+	if tokens != nil {
 		cfg.Serve.Gate.Tokens = tokens
 		group.Go(func() error { return tokens.Run(running) })
 	}
-	listeners, metrics, err := cfg.listen(certificate)
-	if err != nil {
-		return err
-	}
+	cfg.announce(ports)
 	group.Go(func() error { kept.Run(running, flushEvery); return nil })
 	group.Go(func() error { return certificate.watch(running) })
-	group.Go(func() error { return serveMetrics(running, metrics, cfg.Registry) })
+	group.Go(func() error { return serveMetrics(running, ports.metrics, cfg.Registry) })
 	group.Go(func() error { return publisher.Run(running, from) })
-	group.Go(func() error { return serve.New(cfg.Serve).Run(running, listeners...) })
+	group.Go(func() error { return serve.New(cfg.Serve).Run(running, ports.serving(certificate)...) })
 	err = group.Wait()
 	publisher.FlushServed(context.WithoutCancel(ctx))
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil
 	}
 	return err
+}
+
+// tokens opens the token file, if there is one.
+func (cfg Config) tokens() (*serve.TokenFile, error) {
+	if cfg.TokenFile == "" {
+		return nil, nil
+	}
+	tokens, err := serve.OpenTokenFile(cfg.TokenFile, cfg.Log)
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	return tokens, nil
 }
 
 // inputs takes in the agents and says what goes into every body.

@@ -63,7 +63,7 @@ func (cfg *Config) certificate() (certificate, error) {
 	ctrllog.SetLogger(logr.FromSlogHandler(cfg.Log.Handler()))
 	watcher, err := certwatcher.New(cfg.TLS.Cert, cfg.TLS.Key)
 	if err != nil {
-		return certificate{}, &InputError{fmt.Errorf("TLS certificate %s and key %s: %w; give a matching PEM pair", cfg.TLS.Cert, cfg.TLS.Key, err)}
+		return certificate{}, cfg.TLS.badPair(err)
 	}
 	config, err := cfg.TLS.Build(watcher.GetCertificate)
 	if err != nil {
@@ -121,22 +121,51 @@ type agentYAML struct {
 	AuthHeader string   `json:"authHeader,omitempty"`
 }
 
+// check looks at the files that were given, before anything is written.
+func (t TLS) check() error {
+	if t.Dev {
+		return nil
+	}
+	if t.Cert != "" {
+		if _, err := tls.LoadX509KeyPair(t.Cert, t.Key); err != nil {
+			return t.badPair(err)
+		}
+	}
+	_, err := t.authority()
+	return err
+}
+
+func (t TLS) badPair(err error) error {
+	return &InputError{fmt.Errorf("TLS certificate %s and key %s: %w; give a matching PEM pair", t.Cert, t.Key, err)}
+}
+
+// authority reads what verifies the certificate, nothing where none is named.
+func (t TLS) authority() ([]byte, error) {
+	if t.CA == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(t.CA)
+	if err != nil {
+		return nil, &InputError{fmt.Errorf("TLS CA: %w; give the PEM file that verifies the server's certificate", err)}
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(pem) {
+		return nil, &InputError{fmt.Errorf("TLS CA %s: holds no certificate; give the PEM file that verifies the server's certificate", t.CA)}
+	}
+	return pem, nil
+}
+
 // agentConfig fills in what the agent needs to fetch a snapshot again; nothing where no node could reach this server.
 func (t TLS) agentConfig(in *compose.Inputs, cfg Config) error {
 	if len(cfg.ExternalURLs) == 0 {
+		cfg.Log.Warn("nodes get no address of this server, so a damaged snapshot cannot be fetched again; give --external-url")
 		return nil
 	}
 	config := agentYAML{APIVersion: "mcsnap/v1", Servers: cfg.ExternalURLs}
-	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
-			return &InputError{fmt.Errorf("TLS CA: %w; give the PEM file that verifies the server's certificate", err)}
-		}
-		if !x509.NewCertPool().AppendCertsFromPEM(pem) {
-			return &InputError{fmt.Errorf("TLS CA %s: holds no certificate; give the PEM file that verifies the server's certificate", t.CA)}
-		}
-		config.CA = string(pem)
+	pem, err := t.authority()
+	if err != nil {
+		return err
 	}
+	config.CA = string(pem)
 	if cfg.TokenFile != "" || cfg.Serve.Gate.Tokens != nil {
 		config.AuthHeader = "Authorization"
 	}

@@ -140,13 +140,13 @@ func checkShape(t *testing.T, method string, r *http.Response, body string) {
 	}
 }
 
-// A server that rejects unknown pools rejects none before it knows what there is: it has just been started.
+// A server that rejects unknown pools rejects none before it knows what there is, and none that was there.
 func TestNothingIsRejectedTooEarly(t *testing.T) {
 	f := newFixture(t, func(c *Config) { c.RejectUnknownPools = true })
-	for early, want := range map[bool]int{true: 503, false: 404} {
-		f.answers.early = early
+	for absence, want := range map[publish.Absence]int{publish.NotReadYet: 503, publish.Vanished: 503, publish.NeverSeen: 404} {
+		f.answers.absence = absence
 		if r := f.do("GET", "/config/infra"); r.StatusCode != want {
-			t.Errorf("before the source has said anything %v: status %d, want %d", early, r.StatusCode, want)
+			t.Errorf("absence %d: status %d, want %d", absence, r.StatusCode, want)
 		}
 	}
 }

@@ -157,10 +157,8 @@ func (s *Server) body(r *http.Request, e *exchange, pool string) (*preparedBody,
 	}
 	answer, known := s.cfg.Answers.Answer(pool)
 	switch {
-	case !known && s.cfg.RejectUnknownPools && s.cfg.Answers.Synced():
-		return nil, &refusal{http.StatusNotFound, "unknown-pool", fmt.Sprintf("there is no pool %s; correct the stub's URL", pool)}
 	case !known:
-		return nil, notNow("unknown-pool", fmt.Sprintf("there is no pool %s yet; make it, or correct the stub's URL", pool))
+		return nil, s.absent(pool)
 	case !answer.Ready():
 		return nil, notNow(answer.Code, answer.Reason)
 	}
@@ -187,6 +185,20 @@ func (s *Server) body(r *http.Request, e *exchange, pool string) (*preparedBody,
 		s.metrics.fallbacks.WithLabelValues(pool).Inc()
 	}
 	return body, nil
+}
+
+// absent is what to say about a pool without an answer. Only one that was never seen can be refused for good.
+func (s *Server) absent(pool string) *refusal {
+	switch s.cfg.Answers.Absent(pool) {
+	case publish.NotReadYet:
+		return notNow("starting", "this server has just been started and has not read what pools there are; ask again")
+	case publish.Vanished:
+		return notNow("unknown-pool", fmt.Sprintf("pool %s was here and is gone; put it back, or correct the stub's URL", pool))
+	}
+	if s.cfg.RejectUnknownPools {
+		return &refusal{http.StatusNotFound, "unknown-pool", fmt.Sprintf("there is no pool %s; correct the stub's URL", pool)}
+	}
+	return notNow("unknown-pool", fmt.Sprintf("there is no pool %s yet; make it, or correct the stub's URL", pool))
 }
 
 // dnsSubdomain is how Kubernetes names pools (RFC 1123).

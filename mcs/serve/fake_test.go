@@ -31,7 +31,7 @@ type table struct {
 	mu      sync.Mutex
 	answers map[string]*publish.Answer
 	checks  []publish.Check
-	early   bool // the source has said nothing yet
+	absence publish.Absence
 }
 
 func (t *table) Answer(pool string) (*publish.Answer, bool) {
@@ -41,7 +41,7 @@ func (t *table) Answer(pool string) (*publish.Answer, bool) {
 	return a, ok
 }
 
-func (t *table) Synced() bool { return !t.early }
+func (t *table) Absent(string) publish.Absence { return t.absence }
 
 func (t *table) Checks() []publish.Check { return t.checks }
 
@@ -155,7 +155,7 @@ func (l *logged) lines(words ...string) (n int) {
 
 func newFixture(t testing.TB, change func(*Config)) *fixture {
 	t.Helper()
-	f := &fixture{answers: &table{}, registry: prometheus.NewRegistry(), log: &logged{}}
+	f := &fixture{answers: &table{absence: publish.NeverSeen}, registry: prometheus.NewRegistry(), log: &logged{}}
 	f.answers.set(answerFor("worker", specver.V3_5))
 	cfg := Config{
 		Answers: f.answers, Snapshots: content{}, Agents: content{}, Metrics: NewMetrics(f.registry), AccessLog: true,

@@ -21,8 +21,8 @@ import (
 type Answers interface {
 	// Answer is called for every request and must not wait for anything.
 	Answer(pool string) (*publish.Answer, bool)
-	// Synced reports whether it is known what pools there are.
-	Synced() bool
+	// Absent says why a pool has no answer.
+	Absent(pool string) publish.Absence
 	// Checks says what readiness hangs on.
 	Checks() []publish.Check
 }
@@ -43,7 +43,7 @@ type Config struct {
 	Pools []string
 	// DefaultSpec is served to clients that name no Ignition version; zero means the config's own.
 	DefaultSpec specver.Version
-	// RejectUnknownPools answers 404 for a pool that does not exist, which ends the boot, once it is known what pools
+	// RejectUnknownPools answers 404 for a pool that was never seen, which ends the boot, once it is known what pools
 	// there are. Otherwise 503: it may be made.
 	RejectUnknownPools bool
 	// Gate says who may have a config.

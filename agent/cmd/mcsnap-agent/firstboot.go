@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -46,6 +47,9 @@ on until one succeeds.`,
 				if _, err := handoff.ParseOnFailure(onFailure); err != nil {
 					return &usageError{err}
 				}
+			}
+			if deadline <= 0 {
+				return &usageError{fmt.Errorf("--fetch-deadline %v: give a time above zero", deadline)}
 			}
 			node, err := root.Open(*at, nil)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,12 +31,7 @@ func TestRefusals(t *testing.T) {
 	with := func(more ...string) []string { return append(append([]string{}, good...), more...) }
 	garbage := file("garbage", "not PEM, not ELF")
 
-	for _, c := range []struct {
-		name string
-		args []string
-		code int
-		want string
-	}{
+	for _, c := range []refusal{
 		{"an unknown command", []string{"boostrap"}, 2, "bootstrap"},
 		{"an unknown flag", with("--colour"), 2, "--colour"},
 		{"a stray word", with("worker"), 2, `"worker"`},
@@ -49,6 +45,9 @@ func TestRefusals(t *testing.T) {
 		{"one architecture twice", with("--agent", "amd64=x", "--agent", "amd64=y"), 2, "--agent"},
 		{"a URL with a path", with("--external-url", "https://mcs/config"), 2, "--external-url"},
 		{"a URL without a scheme", with("--external-url", "mcs:22623"), 2, "--external-url"},
+		{"a URL with a password", with("--external-url", "https://u:SECRET@mcs:22623"), 2, "--external-url"},
+		{"a bound below zero", with("--max-in-flight", "-1"), 2, "--max-in-flight"},
+		{"a time below zero", with("--drain-timeout", "-1s"), 2, "--drain-timeout"},
 		{"an old TLS", with("--tls-min-version", "1.1"), 2, "1.2 or 1.3"},
 		{"an unknown suite", with("--tls-cipher-suites", "RC4"), 2, "RC4"},
 		{"a range that is none", with("--allow-cidr", "10.0.0.0"), 2, "--allow-cidr"},
@@ -77,11 +76,44 @@ func TestRefusals(t *testing.T) {
 					said += line
 				}
 			}
+			if strings.Contains(stderr, "SECRET") {
+				t.Errorf("the password is told: %s", stderr)
+			}
+			if c.writesNothing() && len(written(t, args)) > 0 {
+				t.Errorf("%q: %v was written before the fault was found", args, written(t, args))
+			}
 			if code != c.code || !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1 {
 				t.Errorf("%q: exit code %d, want %d; said %q, want one line with %q", args, code, c.code, said, c.want)
 			}
 		})
 	}
+}
+
+// refusal is one way to start wrong.
+type refusal struct {
+	name string
+	args []string
+	code int
+	want string
+}
+
+// writesNothing reports whether the fault can be found before anything is written: all but agents, which are judged
+// while they are taken in, and the state folder itself.
+func (r refusal) writesNothing() bool {
+	return r.code >= 3 && r.name != "an agent that is none" && r.name != "a state folder that is a file"
+}
+
+// written lists what lies in the state folder.
+func written(t *testing.T, args []string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(args[slices.Index(args, "--state-dir")+1])
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
 }
 
 func replace(args []string, old, new string) []string {

@@ -113,7 +113,7 @@ func (s *serving) config() (run.Config, error) {
 			HeaderTimeout: s.headerTimeout, IdleTimeout: s.idleTimeout, StallTimeout: s.stall, DrainTimeout: s.drain,
 		},
 	}
-	for _, step := range []func(*run.Config) error{s.urls, s.certificates, s.agentFiles, s.policies, s.addresses} {
+	for _, step := range []func(*run.Config) error{s.bounds, s.urls, s.certificates, s.agentFiles, s.policies, s.addresses} {
 		if err := step(&cfg); err != nil {
 			return cfg, err
 		}
@@ -121,9 +121,29 @@ func (s *serving) config() (run.Config, error) {
 	return cfg, nil
 }
 
+// bounds refuses what is out of range; 0 stands for the default.
+func (s *serving) bounds(*run.Config) error {
+	for flag, n := range map[string]int{"max-in-flight": s.maxInFlight, "max-connections": s.maxConnections} {
+		if n < 0 {
+			return usage("--%s %d: write a number above 0, or leave it out for the default", flag, n)
+		}
+	}
+	for flag, d := range map[string]time.Duration{
+		"header-timeout": s.headerTimeout, "idle-timeout": s.idleTimeout, "stall-timeout": s.stall, "drain-timeout": s.drain,
+	} {
+		if d < 0 {
+			return usage("--%s %s: write a time above 0, or leave it out for the default", flag, d)
+		}
+	}
+	return nil
+}
+
 func (s *serving) urls(cfg *run.Config) error {
 	for _, external := range s.externalURLs {
 		u, err := url.Parse(external)
+		if strings.Contains(external, "@") { // whatever stands before it may be a password
+			return usage("--external-url: holds a user or a password, which would be written to every node; write https://host:port")
+		}
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
 			return usage("--external-url %.100q: write https://host:port", external)
 		}

@@ -125,7 +125,7 @@ func (s *Source) Problems() []string { return slices.Sorted(maps.Keys(s.reported
 func (s *Source) report(problems map[string]bool) {
 	for _, problem := range slices.Sorted(maps.Keys(problems)) {
 		if !s.reported[problem] {
-			s.cfg.Log.Error("the folder has a problem; the last good state stands", "problem", problem)
+			s.cfg.Log.Error("the folder has a problem; the last good state stands", "folder", s.cfg.Dir, "problem", problem)
 		}
 	}
 	for _, problem := range slices.Sorted(maps.Keys(s.reported)) {
@@ -146,6 +146,9 @@ func (s *Source) loadPools(view *source.View, problems map[string]bool) (namedBy
 	}) {
 		pool := f.pool
 		if !f.good { // a pool that could never be read still deserves an answer that says why
+			if f.foreign || !dnsSubdomain.MatchString(f.stem()) {
+				continue // but this is none
+			}
 			pool = source.Pool{Name: f.stem()}
 		}
 		if f.problem != "" {
@@ -156,11 +159,11 @@ func (s *Source) loadPools(view *source.View, problems map[string]bool) (namedBy
 		}
 		if first, taken := from[pool.Name]; taken {
 			if f.good {
-				problems[fmt.Sprintf("%s: holds pool %s, as %s does; remove one", f.path, pool.Name, first)] = true
+				problems[fmt.Sprintf("%s: holds pool %s, as %s does; remove one", f.name, pool.Name, first)] = true
 			}
 			continue
 		}
-		from[pool.Name] = f.path
+		from[pool.Name] = f.name
 		view.Pools[pool.Name] = pool
 		for _, name := range []string{pool.Status, pool.Spec} {
 			if name != "" {
@@ -184,10 +187,10 @@ func (s *Source) loadConfigs(ctx context.Context, view *source.View, namedBy map
 			continue
 		}
 		if first, taken := from[f.config]; taken && view.Rendered[f.config] != f.digest {
-			problems[fmt.Sprintf("%s: holds %s with other content than %s; remove one", f.path, f.config, first)] = true
+			problems[fmt.Sprintf("%s: holds %s with other content than %s; remove one", f.name, f.config, first)] = true
 			continue
 		}
-		from[f.config] = f.path
+		from[f.config] = f.name
 		view.Rendered[f.config] = f.digest
 	}
 	return broken
@@ -251,7 +254,7 @@ func (s *Source) loadKubeconfig(view *source.View, problems map[string]bool) {
 		view.CredentialProblem = "the credentials for nodes cannot be read"
 	case problem != "":
 		view.CredentialProblem = problem
-		problems[fmt.Sprintf("%s: %s", f.path, problem)] = true
+		problems[fmt.Sprintf("%s: %s", f.name, problem)] = true
 	case warning != "" && !f.warned:
 		f.warned = true
 		s.cfg.Log.Warn("credentials for nodes end soon", "file", f.path, "warning", warning)

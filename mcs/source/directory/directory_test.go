@@ -222,6 +222,25 @@ func TestProblemsOfTheFolder(t *testing.T) {
 	}
 }
 
+// What is no pool takes nothing from the pools: it is reported, and no pool is made up for it.
+func TestAStrayFileIsNoPool(t *testing.T) {
+	f := newFolder(t, nil)
+	f.write("machine-pools/kustomization.yaml", "kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1beta1\n")
+	f.write("machine-pools/My Notes.yaml", "{{{")
+	if view := f.load(); len(view.Pools) != 0 || f.said("level=ERROR", "problem") != 2 {
+		t.Errorf("pools = %v", view.Pools)
+	}
+}
+
+// Where the folder lies on the server is not told to clients.
+func TestProblemsNameFilesWithinTheFolder(t *testing.T) {
+	f := newFolder(t, nil)
+	f.write("machine-pools/worker.yaml", "{{{")
+	if problem := f.load().Pools["worker"].Problem; !strings.HasPrefix(problem, "machine-pools/worker.yaml: ") {
+		t.Errorf("problem = %q", problem)
+	}
+}
+
 // A pool that was never readable is known by its file's name, so that its nodes get a reason and not "unknown pool".
 func TestAPoolBrokenFromTheStart(t *testing.T) {
 	f := newFolder(t, nil)

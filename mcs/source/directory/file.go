@@ -25,10 +25,13 @@ import (
 // file is what one file held when it was last good, and what is wrong with it now.
 type file struct {
 	path string
+	name string   // the path as it is told to others: within the folder where it lies there
 	data []byte   // while it is being parsed; nil otherwise
 	sum  [32]byte // of the bytes that were looked at last, good or not
 	// problem is one line naming the file, the fault and the remedy; "" when the file is good now.
 	problem string
+	// foreign reports that it holds an object of another kind.
+	foreign bool
 	// good reports that the file has been good at least once; the fields below are from then.
 	good bool
 	// retry asks for another look even if the bytes stay the same: the fault was not the file's.
@@ -49,17 +52,25 @@ func (f *file) stem() string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
+// told is how a path is named in problems, which reach clients too: where the folder lies is no business of theirs.
+func (s *Source) told(path string) string {
+	if within, err := filepath.Rel(s.cfg.Dir, path); err == nil && filepath.IsLocal(within) {
+		return within
+	}
+	return path
+}
+
 // scan takes every object file of a folder, in the order of their names. A folder that does not exist is an empty one:
 // whoever writes it may not have come that far.
 func (s *Source) scan(folder string, problems map[string]bool, parse func(*file) error) []*file {
 	dir := filepath.Join(s.cfg.Dir, folder)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) && len(s.remembered(dir)) > 0 {
-		problems[fmt.Sprintf("%s: is gone, and was there before; put it back, or empty it first if nothing in it counts any more", dir)] = true
+		problems[fmt.Sprintf("%s: the folder is gone, and was there before; put it back, or empty it first if nothing in it counts any more", folder)] = true
 		return s.remembered(dir)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		problems[fmt.Sprintf("%s: cannot be listed (%v); make it readable for this user", dir, reason(err))] = true
+		problems[fmt.Sprintf("%s: cannot be listed (%v); make it readable for this user", folder, reason(err))] = true
 		return s.remembered(dir)
 	}
 	var files []*file
@@ -110,12 +121,12 @@ func isObjectFile(name string) bool {
 func (s *Source) take(path string, parse func(*file) error) *file {
 	f := s.files[path]
 	if f == nil {
-		f = &file{path: path}
+		f = &file{path: path, name: s.told(path)}
 		s.files[path] = f
 	}
 	data, err := readObject(path)
 	if err != nil {
-		f.problem = fmt.Sprintf("%s: %v", path, err)
+		f.problem = fmt.Sprintf("%s: %v", f.name, err)
 		f.retry = true
 		return f
 	}
@@ -125,6 +136,7 @@ func (s *Source) take(path string, parse func(*file) error) *file {
 	}
 	next := *f
 	next.data, next.sum, next.problem, next.good, next.retry, next.warned = data, sum, "", true, false, false
+	next.foreign = false
 	if err := oneDocument(data); err != nil {
 		f.fail(sum, false, err)
 		return f
@@ -141,7 +153,8 @@ func (s *Source) take(path string, parse func(*file) error) *file {
 // fail notes what is wrong and keeps what the file held before.
 func (f *file) fail(sum [32]byte, retry bool, err error) {
 	f.sum, f.retry = sum, retry
-	f.problem = fmt.Sprintf("%s: %v", f.path, err)
+	f.problem = fmt.Sprintf("%s: %v", f.name, err)
+	_, f.foreign = errors.AsType[*foreignError](err)
 }
 
 func readObject(path string) ([]byte, error) {

@@ -36,12 +36,19 @@ func read(data []byte, kind string, into any) error {
 		return errors.New("not one YAML or JSON object; was it written half? Write a new file and rename it into place")
 	}
 	if h.Kind != kind || len(h.APIVersion) <= len(group) || h.APIVersion[:len(group)] != group {
-		return fmt.Errorf("holds %.64q of %.64q, want %q of %q; move it out of this folder", h.Kind, h.APIVersion, kind, group+"v1")
+		return &foreignError{h.Kind, h.APIVersion, kind}
 	}
 	if err := yaml.Unmarshal(data, into); err != nil {
 		return fmt.Errorf("not a valid %s: a field has the wrong type; take an unchanged copy", kind)
 	}
 	return nil
+}
+
+// foreignError says that a file holds an object of another kind: it lies in the wrong folder, and is none of ours.
+type foreignError struct{ kind, apiVersion, want string }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("holds %.64q of %.64q, want %q of %q; move it out of this folder", e.kind, e.apiVersion, e.want, group+"v1")
 }
 
 // dnsSubdomain is how Kubernetes names these objects (RFC 1123).
