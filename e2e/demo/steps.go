@@ -58,7 +58,7 @@ func newDemo(ignitionVersion string) (*demo, error) {
 	d.root = root(filepath.Join(d.work, "root"))
 	d.server = server.Server{
 		Cluster: d.cluster.Folder, State: filepath.Join(d.work, "state"), Log: filepath.Join(d.work, "mcs.log"),
-		Host: "localhost", Listen: "127.0.0.1",
+		Host: "127.0.0.1", // a fresh root resolves no name, not even localhost
 	}
 	return d, nil
 }

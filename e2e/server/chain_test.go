@@ -46,7 +46,7 @@ func chain(t *testing.T, cluster string) {
 	dir := t.TempDir()
 	s := &server.Server{
 		Cluster: cluster, State: filepath.Join(dir, "state"), Log: filepath.Join(dir, "mcs.log"),
-		Host: "localhost", Listen: "127.0.0.1",
+		Host: "127.0.0.1",
 	}
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)

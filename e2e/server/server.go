@@ -34,8 +34,7 @@ const Patience = time.Minute
 type Server struct {
 	Cluster string // the folder it serves
 	State   string // the folder it keeps what it captured in
-	Host    string // the name or address that clients use
-	Listen  string // the address it listens on; empty means Host
+	Host    string // the address that it listens on and clients use
 	Port    int    // 0 means a free one, and from then on always the same
 	Log     string // the file that gets what it says
 
@@ -72,11 +71,8 @@ func (s *Server) Start(ctx context.Context) (err error) {
 	if s.bin, err = Bin(); err != nil {
 		return err
 	}
-	if s.Listen == "" {
-		s.Listen = s.Host
-	}
 	if s.Port == 0 {
-		if s.Port, err = freePort(s.Listen); err != nil {
+		if s.Port, err = freePort(s.Host); err != nil {
 			return err
 		}
 	}
@@ -87,7 +83,7 @@ func (s *Server) Start(ctx context.Context) (err error) {
 	defer out.Close()
 	cmd := exec.Command(filepath.Join(s.bin, "mcs"), "bootstrap",
 		"--dir", s.Cluster, "--state-dir", s.State, "--dev-tls", "--no-credentials",
-		"--listen", fmt.Sprintf("%s:%d", s.Listen, s.Port), "--metrics-listen=", "--external-url", s.URL(),
+		"--listen", fmt.Sprintf("%s:%d", s.Host, s.Port), "--metrics-listen=", "--external-url", s.URL(),
 		"--agent", runtime.GOARCH+"="+filepath.Join(s.bin, "mcsnap-agent"))
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
