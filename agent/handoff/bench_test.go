@@ -37,7 +37,7 @@ func openShiftSized(t testing.TB) *snapshot.Snapshot {
 	return s
 }
 
-const handOverLimit = 10 * time.Millisecond
+const handOverLimit = 10 * time.Millisecond * slowdown
 
 // The hand-over takes less than 10 ms of a boot. The best of several runs is what the program needs; the others show what
 // else the machine was doing. Judged is the processor's time, on files in memory: a test machine's neighbours and its disk

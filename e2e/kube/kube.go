@@ -154,7 +154,8 @@ func (c *Cluster) StartAPI() {
 		"--etcd-servers=" + c.etcd, "--bind-address=127.0.0.1", "--secure-port=" + c.port, "--cert-dir=" + filepath.Join(c.dir, "certs"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + filepath.Join(c.dir, "sa.pub"),
 		"--service-account-signing-key-file=" + filepath.Join(c.dir, "sa.key"), "--token-auth-file=" + filepath.Join(c.dir, "tokens.csv"),
-		"--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount",
+		"--authorization-mode=Node,RBAC", "--advertise-address=192.0.2.1", // nobody asks there, and a test's network may have no route
+		"--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount",
 		"--endpoint-reconciler-type=none", "--max-requests-inflight=2000",
 	}
 	if len(c.options.Nodes) > 0 {

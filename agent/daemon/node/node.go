@@ -75,7 +75,8 @@ type daemon struct {
 	configs dynamic.Interface
 	wake    chan struct{} // something may have changed
 	told    bool
-	missing *watch // of the desired config, while the cluster does not have it
+	respite respite // from the update that failed last
+	missing *watch  // of the desired config, while the cluster does not have it
 }
 
 // Run keeps the node at its desired config until the context ends. It returns an error only when the node's own state is of

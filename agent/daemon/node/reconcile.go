@@ -50,6 +50,7 @@ func (d *daemon) reconcile(ctx context.Context, is map[string]string, version st
 	}
 	if desired == current.Name() {
 		d.found()
+		d.respite = respite{}
 		return d.atDesired(ctx, is, current)
 	}
 	target, err := d.find(ctx, desired, is[DesiredSnapshot], current)
@@ -95,6 +96,9 @@ func (d *daemon) atDesired(ctx context.Context, is map[string]string, current *s
 
 // update brings the node to a config.
 func (d *daemon) update(ctx context.Context, is map[string]string, target *snapshot.Snapshot) error {
+	if d.respite.now(target.Digest()) {
+		return nil // it has said why
+	}
 	if State(is[StateKey]) != Unreconcilable { // what was refused before is most likely refused again
 		if err := d.tell(ctx, is, map[string]string{StateKey: string(Working), ReasonKey: "updating to " + target.Name()}); err != nil {
 			return err
@@ -112,9 +116,11 @@ func (d *daemon) update(ctx context.Context, is map[string]string, target *snaps
 		if _, refused := errors.AsType[*change.UnreconcilableError](err); refused {
 			state = Unreconcilable
 		}
+		d.respite.failed(target.Digest(), d.Every)
 		d.Log.Error("not updated", "to", target.Name(), "problem", err)
 		return errors.Join(d.forgetBoot(), d.tell(ctx, is, map[string]string{StateKey: string(state), ReasonKey: err.Error()}))
 	}
+	d.respite = respite{}
 	d.Log.Info("updated", "to", target.Name(), "paths", len(result.Changed), "units", len(result.Units))
 	if !result.NeedsReboot() {
 		if err := d.forgetBoot(); err != nil {
