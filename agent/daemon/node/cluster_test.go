@@ -54,9 +54,10 @@ func TestOnARealCluster(t *testing.T) {
 		m.register()
 		m.run()
 		m.becomes(node.Done, "rendered-worker-1", "")
-		if _, err := os.Stat(filepath.Join(m.dir, handoff.BootstrappedPath)); err != nil {
-			t.Errorf("bootstrap was not ended: %v", err)
-		}
+		cluster.Eventually("bootstrap is ended", func() error {
+			_, err := os.Stat(filepath.Join(m.dir, handoff.BootstrappedPath))
+			return err
+		})
 		m.desire("rendered-worker-4")
 		m.becomes(node.Done, "rendered-worker-4", "")
 		m.has("generation4")

@@ -87,6 +87,7 @@ type Source struct {
 	remembered []byte            // what the file of what is remembered holds
 	forgetful  bool              // it could not be written, which was said
 	safe       string            // the version in it
+	catching   bool              // catchUp has not come to its end
 
 	last *source.View // only Run's goroutine uses it
 }
@@ -180,10 +181,14 @@ func (s *Source) Run(ctx context.Context, publish func(*source.View)) error {
 	defer cancel()
 
 	remembered := s.recall(ctx)
+	catchUp := remembered != nil && remembered.Version != ""
+	if catchUp { // before anything is remembered anew
+		s.safe, s.catching = remembered.Version, true
+	}
 	for _, w := range kinds {
 		all.Go(func() { w.run(ctx) })
 	}
-	if remembered != nil && remembered.Version != "" {
+	if catchUp {
 		all.Go(func() { s.catchUp(ctx, remembered.Version) })
 	}
 	if s.cfg.TokenDir != "" {

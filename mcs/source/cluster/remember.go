@@ -67,12 +67,16 @@ func (s *Source) remember() {
 	}
 }
 
-// unstored tells whether some config that exists is in memory only. Callers hold s.mu.
+// unstored tells whether some config may be in memory only, or not read yet: the version stays where it is, so that the
+// next process reads it again. Callers hold s.mu.
 func (s *Source) unstored() bool {
-	for name := range s.retry {
-		if _, exists := s.live[name]; exists {
-			return true
-		}
+	if s.catching {
+		return true
+	}
+	// Asked of the store and not of what exists: a config may be deleted while it waits for the disk.
+	if held, is := s.cfg.Store.(interface{ Problem() (string, int) }); is {
+		_, waiting := held.Problem()
+		return waiting > 0
 	}
 	return false
 }
@@ -141,23 +145,35 @@ func (s *Source) catchUp(ctx context.Context, version string) {
 			return
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
+	reading, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
+	quiet := time.AfterFunc(catchUpQuiet, cancel)
+	defer quiet.Stop()
 	w := &watcher{
-		api: s.api, at: "/apis/machineconfiguration.openshift.io/v1/machineconfigs", follower: lateFollower{s}, log: s.log,
-		connected: func(error) {},
+		api: s.api, at: "/apis/machineconfiguration.openshift.io/v1/machineconfigs", log: s.log, connected: func(error) {},
+		follower: lateFollower{s, func() { quiet.Reset(catchUpQuiet) }},
 	}
-	_, err := w.stream(ctx, url.Values{"resourceVersion": {version}}, nil)
+	_, err := w.stream(reading, url.Values{"resourceVersion": {version}}, nil)
 	switch {
+	case ctx.Err() != nil:
+		return // what was not read is read after the next start
 	case isGone(err):
 		s.log.Warn("configs that were rendered and deleted again while no server ran may be missing: the API server no longer has the events", "since", version)
-	case err != nil && ctx.Err() == nil:
+	case err != nil && reading.Err() == nil:
 		s.log.Warn("the events while no server ran were not read to their end", "since", version, "error", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.catching = false
 }
 
-// catchUpTime is how long at most old events are read: they come at once, and new ones are no business of catchUp.
-const catchUpTime = 20 * time.Second
+const (
+	// catchUpQuiet is how long nothing has to come for old events to be at their end: they come at once, and new ones are
+	// no business of catchUp.
+	catchUpQuiet = 3 * time.Second
+	// catchUpTime is how long at most they are read.
+	catchUpTime = 5 * time.Minute
+)
 
 func (s *Source) stillWaiting(kind string) bool {
 	s.mu.Lock()
@@ -166,9 +182,13 @@ func (s *Source) stillWaiting(kind string) bool {
 }
 
 // lateFollower captures configs that no longer exist.
-type lateFollower struct{ s *Source }
+type lateFollower struct {
+	s    *Source
+	read func() // called for each event
+}
 
 func (f lateFollower) observe(ctx context.Context, m meta, raw json.RawMessage) {
+	defer f.read() // after the disk was waited for
 	f.s.mu.Lock()
 	_, exists := f.s.live[m.Metadata.Name]
 	f.s.mu.Unlock()
