@@ -11,7 +11,7 @@ CHECKS := -checks inherit,-ST1005
 
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help build demo test e2e replay bench lint fmt generate ci lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-lint lab-debian clean
+.PHONY: help build demo test e2e replay race figures bench lint fmt generate ci lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-lint lab-debian clean
 help: ## this list
 	@echo 'make TARGET, where TARGET is one of'
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,14 @@ bench: ## how fast, and how big; ends in one line per figure, with its goal
 	@mkdir -p bin
 	go test -p 1 -run '^$$' -bench . -benchmem ./... >bin/bench.txt 2>&1 || { cat bin/bench.txt; exit 1; }
 	@grep -v '^bench: ' bin/bench.txt; grep '^bench: ' bin/bench.txt
+
+# What the race detector is for is our own goroutines; the stories in e2e/ run the built programs.
+race: build lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## the programs' packages under the race detector
+	@e2e/lab/packages systemd race
+	go test -timeout 20m -race $(TESTFLAGS) ./snapshot/... ./systemd/... ./ignition-stub/... ./mcs/... ./agent/handoff/... ./agent/refetch/... ./agent/doctor/...
+
+figures: ## the figures that are ratios to a peer of the same run, and the sizes of bodies
+	@go test -p 1 -run '^$$' -bench 'KeepAlive|Fresh|BodyBytes' -benchtime 1x ./mcs/serve ./mcs/compose
 
 lint: lab-lint ## formatting, go vet, staticcheck, go.mod
 	@unformatted=$$(gofmt -l $(FOLDERS)); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; }
