@@ -60,8 +60,8 @@ func TestRace(t *testing.T) {
 	}}
 	began := time.Now()
 	conn, err := race(t.Context(), swallow, "tcp", []string{"127.0.0.77", "127.0.0.1"}, port)
-	if took := time.Since(began); err != nil || took < headStart || took > time.Second {
-		t.Fatalf("%v in %v; want a connection after the head start", err, took)
+	if took := time.Since(began); err != nil || took < headStart || took > 20*time.Second {
+		t.Fatalf("%v in %v; want a connection after the head start, long before a dead address gives up", err, took)
 	}
 	conn.Close()
 	if _, err := race(t.Context(), &net.Dialer{}, "tcp", []string{"127.0.0.77", "127.0.0.78"}, port); err == nil {

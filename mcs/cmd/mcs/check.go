@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcsnap/mcsnap/mcs/compose"
 	"github.com/mcsnap/mcsnap/mcs/publish"
 	"github.com/mcsnap/mcsnap/mcs/run"
 	"github.com/mcsnap/mcsnap/mcs/source/directory"
@@ -28,7 +29,18 @@ type finding struct {
 	Own      string `json:"ownVersion,omitempty"`
 	// NotServed maps spec versions to why they cannot be served.
 	NotServed map[string]string `json:"notServed,omitempty"`
-	Problem   string            `json:"problem,omitempty"`
+	// Warnings are Ignition's own about the rendered config.
+	Warnings []string `json:"warnings,omitempty"`
+	Problem  string   `json:"problem,omitempty"`
+}
+
+// standIns are in the places of what a server adds, so that a config which is in their way is found here too.
+var standIns = compose.Inputs{
+	AgentConfig: []byte("# a stand-in\n"),
+	Agents: []compose.Agent{{
+		Arch: "amd64", URL: "https://mcs.invalid/agent/stand-in", SHA512: strings.Repeat("0", 128),
+	}},
+	CompatContentFile: true,
 }
 
 func checkCommand() *cobra.Command {
@@ -37,7 +49,8 @@ func checkCommand() *cobra.Command {
 		Use:   "check --dir DIR",
 		Short: "Say what a folder would be served as, and what is wrong with it",
 		Long: `Read a folder as mcs bootstrap does, compose every pool in every Ignition version, and say what would be
-served and what is wrong. Nothing is written and nothing is served.
+served and what is wrong, with Ignition's own warnings. What a server adds (agent, credentials) has stand-ins, so that a
+config in its way is found. Nothing is written and nothing is served.
 
 Exit codes: ` + exitCodes + ` Here 3 means that the folder has a problem.`,
 		Example: `  mcs check --dir ./example
@@ -57,7 +70,10 @@ Exit codes: ` + exitCodes + ` Here 3 means that the folder has a problem.`,
 			kept := store.NewMemory()
 			from := directory.New(directory.Config{Dir: dir, Store: kept, Log: silent})
 			view, _ := from.Load(cmd.Context())
-			publisher := publish.New(publish.Config{Store: kept, Log: silent})
+			publisher := publish.New(publish.Config{Store: kept, Log: silent, Inputs: standIns})
+			if view.Kubeconfig == nil {
+				view.Kubeconfig = []byte("# a stand-in\n")
+			}
 			publisher.Update(cmd.Context(), view)
 
 			problems := from.Problems()
@@ -67,6 +83,9 @@ Exit codes: ` + exitCodes + ` Here 3 means that the folder has a problem.`,
 				f := finding{Pool: pool, Rendered: a.Rendered, Digest: string(a.Digest), Problem: a.Reason + a.Stale}
 				if a.Ready() {
 					f.Own = a.Own.String()
+					if body := a.Bodies[a.Own]; body != nil {
+						f.Warnings = body.Warnings
+					}
 				}
 				for v, why := range a.Inexpressible {
 					if f.NotServed == nil {
@@ -109,6 +128,11 @@ func print(to io.Writer, output string, findings []finding, problems []string) e
 		}
 		for _, v := range slices.Sorted(maps.Keys(f.NotServed)) {
 			fmt.Fprintf(&text, "%s: not in Ignition %s: %s\n", f.Pool, v, f.NotServed[v])
+		}
+	}
+	for _, f := range findings {
+		for _, warning := range f.Warnings {
+			fmt.Fprintf(&text, "%s: warning: %s\n", f.Pool, warning)
 		}
 	}
 	for _, problem := range problems {

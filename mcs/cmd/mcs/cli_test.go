@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -174,6 +175,47 @@ func TestCheck(t *testing.T) {
 		}
 		if stdout, _, code := execute(t, "check", "--dir", dir); code != 3 || !strings.Contains(stdout, bad.want) {
 			t.Errorf("%s broken: exit code %d\n%s", bad.file, code, stdout)
+		}
+	}
+}
+
+// What is in the way of something that a server adds is found without a server, and Ignition's warnings are told.
+func TestCheckFindsWhatServingWould(t *testing.T) {
+	const config = `apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfig
+metadata:
+  name: rendered-worker-0123456789abcdef0123456789abcdef
+  ownerReferences: [{apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfigPool, name: worker, uid: ""}]
+spec:
+  config:
+    ignition: {version: 3.4.0}
+    storage: {%s}
+`
+	for _, tt := range []struct {
+		storage, want string
+		code          int
+	}{
+		{`directories: [{path: /usr/local/bin/mcsnap-agent}]`, "/usr/local/bin/mcsnap-agent", 3},
+		{`links: [{path: /etc/mcsnap/agent.yaml, target: /x}]`, "/etc/mcsnap/agent.yaml", 3},
+		{`directories: [{path: /etc/kubernetes/kubeconfig}]`, "/etc/kubernetes/kubeconfig", 3},
+		{`links: [{path: /etc/systemd/system/mcsnap-firstboot.service, target: /dev/null}]`, "mcsnap-firstboot.service", 3},
+		{`files: [{path: /etc/a, mode: 420, nope: 1}]`, "worker: warning: ", 0},
+	} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{
+			"machine-configs/worker.yaml": fmt.Sprintf(config, tt.storage),
+			"machine-pools/worker.yaml": `{apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfigPool, metadata: {name: worker},
+  status: {configuration: {name: rendered-worker-0123456789abcdef0123456789abcdef}}}`,
+		} {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if stdout, stderr, code := execute(t, "check", "--dir", dir); code != tt.code || !strings.Contains(stdout, tt.want) {
+			t.Errorf("%s: exit code %d, want %d and %q\n%s%s", tt.storage, code, tt.code, tt.want, stdout, stderr)
 		}
 	}
 }
