@@ -111,15 +111,19 @@ func TestMissingPartNamesItsRemedy(t *testing.T) {
 // The programs run, and each says the version that its module pins.
 func TestProgramsSayTheirVersion(t *testing.T) {
 	kube := Kube(t)
-	for program, want := range map[string]string{
-		Ignition(t):                                    "v2.26.0",
-		filepath.Join(kube, "etcd"):                    "3.7.3",
-		filepath.Join(kube, "kube-apiserver"):          "v1.37.2",
-		filepath.Join(kube, "kube-controller-manager"): "v1.37.2",
+	for _, part := range []struct {
+		program, want string
+		asked         []string
+	}{
+		{Ignition(t), "v2.26.0", []string{"--version"}},
+		{filepath.Join(kube, "etcd"), "3.7.3", []string{"--version"}},
+		{filepath.Join(kube, "kube-apiserver"), "v1.37.2", []string{"--version"}},
+		{filepath.Join(kube, "kube-controller-manager"), "v1.37.2", []string{"--version"}},
+		{filepath.Join(kube, "kubectl"), "v1.37.2", []string{"version", "--client"}},
 	} {
-		out, err := exec.Command(program, "--version").CombinedOutput()
-		if err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("%s --version: %q, %v; want %s", program, out, err, want)
+		out, err := exec.Command(part.program, part.asked...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), part.want) {
+			t.Errorf("%s %v: %q, %v; want %s", part.program, part.asked, out, err, part.want)
 		}
 	}
 	config := filepath.Join(t.TempDir(), "config.ign")

@@ -28,8 +28,8 @@ func ApplyIgnition(t testing.TB, userData []byte, root string) Booted {
 	return booted
 }
 
-// Kube returns the folder with etcd, kube-apiserver and kube-controller-manager: what envtest calls
-// KUBEBUILDER_ASSETS, and the garbage collector.
+// Kube returns the folder with etcd, kube-apiserver and kubectl, which is what envtest calls KUBEBUILDER_ASSETS, and
+// kube-controller-manager, which holds the garbage collector.
 func Kube(t testing.TB) string {
 	t.Helper()
 	return must(t)(Bin("kube"))
