@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/mcsnap/mcsnap/snapshot/durable"
 )
@@ -56,7 +57,16 @@ const maxLinks = 40
 
 // Resolve returns where a path of the node is, relative to the root and free of symbolic links. The last element itself
 // is not followed when it is a link. What does not exist yet resolves to where it would be made.
-func (r *Root) Resolve(name string) (string, error) {
+func (r *Root) Resolve(name string) (string, error) { return r.resolve(name, func(string) {}) }
+
+// Links lists the symbolic links that the way to a path of the node leads through, each where it is in deed. The path itself
+// is not among them when it is one.
+func (r *Root) Links(name string) (links []string, err error) {
+	_, err = r.resolve(name, func(link string) { links = append(links, "/"+link) })
+	return links, err
+}
+
+func (r *Root) resolve(name string, followed func(link string)) (string, error) {
 	done, todo := ".", split(name)
 	for links := 0; len(todo) > 0; {
 		element := todo[0]
@@ -71,7 +81,7 @@ func (r *Root) Resolve(name string) (string, error) {
 		}
 		info, err := r.root.Lstat(next)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 			done = next
 			continue
 		case err != nil:
@@ -83,6 +93,7 @@ func (r *Root) Resolve(name string) (string, error) {
 		if links++; links > maxLinks {
 			return "", fmt.Errorf("%s: more than %d symbolic links", name, maxLinks)
 		}
+		followed(next)
 		target, err := r.root.Readlink(next)
 		if err != nil {
 			return "", named(name, err)

@@ -76,10 +76,10 @@ func (osFS) Sync(name string) error {
 }
 
 // Sweep removes the temporary files that killed processes left in one folder. The caller makes sure that nobody is
-// writing there. A folder that does not exist is swept.
+// writing there. A folder that does not exist, or is none, is swept.
 func (f Files) Sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
 	}
 	if err != nil {

@@ -27,8 +27,11 @@ type manager struct {
 	fail    string // the unit whose preset fails
 }
 
-func (m *manager) IsEnabled(_ context.Context, unit string) (bool, error) {
-	return m.enabled[unit], nil
+func (m *manager) State(_ context.Context, unit string) (string, error) {
+	if m.enabled[unit] {
+		return "enabled", nil
+	}
+	return "disabled", nil
 }
 func (m *manager) Enable(_ context.Context, unit string) error  { m.enabled[unit] = true; return nil }
 func (m *manager) Disable(_ context.Context, unit string) error { delete(m.enabled, unit); return nil }
@@ -46,7 +49,8 @@ func (m *manager) Preset(_ context.Context, unit string) error {
 // before and after are two configs with a bit of everything between them.
 func before(t testing.TB) *snapshot.Snapshot {
 	return config{
-		files: []string{fileJSON("/etc/a", "1"), fileJSON("/etc/gone/x", "1"), fileJSON("/etc/motd1", "ours")},
+		files: []string{fileJSON("/etc/a", "1"), fileJSON("/etc/gone/x", "1"), fileJSON("/etc/motd1", "ours"),
+			fileJSON("/etc/turn", "1"), fileJSON("/etc/back/deep/x", "1"), fileJSON("/etc/back/y", "1")},
 		units: []string{unitJSON("on-gone.service", service("a"), on)},
 		keys:  []string{`"ssh-ed25519 A a"`},
 	}.seal(t, "1")
@@ -54,7 +58,8 @@ func before(t testing.TB) *snapshot.Snapshot {
 
 func after(t testing.TB) *snapshot.Snapshot {
 	return config{
-		files: []string{fileJSON("/etc/a", "2"), fileJSON("/etc/new/deep/b", "1"), fileJSON("/etc/motd", "ours")},
+		files: []string{fileJSON("/etc/a", "2"), fileJSON("/etc/new/deep/b", "1"), fileJSON("/etc/motd", "ours"),
+			fileJSON("/etc/turn/deep/x", "1"), fileJSON("/etc/turn/y", "1"), fileJSON("/etc/back", "1")},
 		units: []string{unitJSON("on-new.service", service("b"), on)},
 	}.seal(t, "2")
 }

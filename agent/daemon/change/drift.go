@@ -4,25 +4,19 @@ package change
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/mcsnap/mcsnap/agent/daemon/desired"
+	"github.com/mcsnap/mcsnap/snapshot"
 )
 
-// Drift lists what of the node's config is no longer on disk as the config has it, a line for each path. What was served
-// newer than rendered differs on purpose and is not listed.
-func (u *Updater) Drift() ([]string, error) {
-	s, err := u.Current()
-	if err != nil {
-		return nil, err
-	}
-	accounts, err := desired.ReadAccounts(u.Node)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := desired.Of(s, accounts)
+// Drift lists what of the node's config is no longer on the node as the config has it, a line for each path or unit. What
+// was served newer than rendered differs on purpose and is not listed.
+func (u *Updater) Drift(ctx context.Context) ([]string, error) {
+	s, tree, err := u.at()
 	if err != nil {
 		return nil, err
 	}
@@ -34,6 +28,9 @@ func (u *Updater) Drift() ([]string, error) {
 			continue
 		}
 		is, err := read(u.Node, name)
+		if err == nil {
+			err = straight(u.Node, name)
+		}
 		if err != nil {
 			lines = append(lines, err.Error())
 			continue
@@ -42,7 +39,22 @@ func (u *Updater) Drift() ([]string, error) {
 			lines = append(lines, name+" "+how)
 		}
 	}
-	return lines, nil
+	ofUnits, err := u.unitDrift(ctx, s, tree)
+	return append(lines, ofUnits...), err
+}
+
+// at is the config that the node is at, and what it wants on this node.
+func (u *Updater) at() (*snapshot.Snapshot, *desired.Tree, error) {
+	s, err := u.Current()
+	if err != nil {
+		return nil, nil, err
+	}
+	accounts, err := desired.ReadAccounts(u.Node)
+	if err != nil {
+		return nil, nil, err
+	}
+	tree, err := desired.Of(s, accounts)
+	return s, tree, err
 }
 
 // differs says in which way a path is not as an entry wants it, "" when it is.

@@ -18,7 +18,8 @@ import (
 // Units is the part of systemd's manager that an update needs. A unit that does not exist is not enabled, and neither
 // enabling nor disabling it is an error: Ignition's presets may name units that an image lacks.
 type Units interface {
-	IsEnabled(ctx context.Context, unit string) (bool, error)
+	// State is a unit's file state in systemd's words, "" for a unit without a file.
+	State(ctx context.Context, unit string) (string, error)
 	Enable(ctx context.Context, unit string) error
 	Disable(ctx context.Context, unit string) error
 	// Preset enables or disables a unit as the preset files say, as systemd does on a first boot.
@@ -47,7 +48,7 @@ func (p *planner) enablement() error {
 			p.journal.Units = append(p.journal.Units, change)
 		}
 	}
-	if maps.Equal(p.from.Enabled, p.to.Enabled) {
+	if maps.Equal(p.from.Enabled, p.to.Enabled) && len(p.journal.Units) == 0 {
 		return nil
 	}
 	before, err := read(p.node, PresetPath)
@@ -69,6 +70,9 @@ func (p *planner) enablement() error {
 	return nil
 }
 
+// isEnabled tells whether a unit of this state starts with the machine because of a link that was made for it.
+func isEnabled(state string) bool { return state == "enabled" || state == "enabled-runtime" }
+
 // unit plans one unit. Where its file changed, the links of its old [Install] section go before those of the new one
 // come.
 func (p *planner) unit(name string) (unitChange, error) {
@@ -78,12 +82,14 @@ func (p *planner) unit(name string) (unitChange, error) {
 	newFile, hasFile := p.to.Entries[path.Join(unitsDir, name)]
 	masked := newFile.Link != ""
 	fileChanged := hadFile != hasFile || !oldFile.Same(newFile)
-	if owned == wants && was == wanted && !(fileChanged && wanted) {
-		return unitChange{}, nil
-	}
-	enabled, err := p.units.IsEnabled(p.ctx, name)
+	state, err := p.units.State(p.ctx, name)
 	if err != nil {
 		return unitChange{}, err
+	}
+	enabled := isEnabled(state)
+	if owned == wants && was == wanted && !(fileChanged && wanted) {
+		// Nothing of the config: what was enabled or disabled by hand is put right.
+		return unitChange{Name: name, Was: enabled, On: !masked && p.noted.by(name, wanted, state) == enablement}, nil
 	}
 	gone := hadFile && !hasFile && !wants
 	return unitChange{
@@ -130,11 +136,11 @@ func (p *planner) presets(before State) (string, error) {
 		entry := byKey[key]
 		line := entry.verb + " " + strings.Join(append([]string{entry.unit}, entry.instances...), " ")
 		if entry.verb == "disable" && !stood[line] {
-			enabled, err := p.units.IsEnabled(p.ctx, entry.unit)
+			state, err := p.units.State(p.ctx, entry.unit)
 			if err != nil {
 				return "", err
 			}
-			if !enabled {
+			if !isEnabled(state) {
 				continue
 			}
 		}

@@ -30,11 +30,23 @@ func (u *Updater) ownFolders(j *journal, a action) error {
 // hold a unit's drop-ins or SSH keys. Others may be the image's own and stay.
 func (u *Updater) removeEmptied(dir string) error {
 	for ; dir != "/"; dir = path.Dir(dir) {
+		is, err := read(u.Node, dir)
+		if err != nil {
+			return err
+		}
 		made, err := originalOf(u.Node, dir)
 		if err != nil {
 			return err
 		}
-		if (made == nil || !made.Dir) && !holdsOnlyOurs(dir) {
+		if is.Kind == absent { // with the one it was in, or by a process that was killed
+			if made != nil && made.Dir {
+				if err := forgetOriginal(u.Node, dir); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if is.Kind != folder || (made == nil || !made.Dir) && !holdsOnlyOurs(dir) {
 			return nil
 		}
 		if err := u.removeIfEmpty(dir); err != nil {
@@ -54,6 +66,22 @@ func holdsOnlyOurs(dir string) bool {
 	base := path.Base(dir)
 	return path.Dir(dir) == unitsDir && strings.HasSuffix(dir, ".d") ||
 		base == ".ssh" || base == "authorized_keys.d" && path.Base(path.Dir(dir)) == ".ssh"
+}
+
+// removeMade removes the folders that an update made below one, the innermost first, unless something is in them.
+func (u *Updater) removeMade(j *journal, below string) error {
+	for _, dir := range slices.Backward(j.Dirs) {
+		if !strings.HasPrefix(dir, below+"/") {
+			continue
+		}
+		if is, err := read(u.Node, dir); err != nil || is.Kind != folder {
+			continue // it was not made, or is no longer what was
+		}
+		if err := u.removeIfEmpty(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // removeIfEmpty removes a folder unless something is in it.

@@ -50,6 +50,8 @@ func files() map[string][2][]string {
 		"append something else": {appended("/etc/chrony3.conf", "one"), appended("/etc/chrony3.conf", "two")},
 		"append to contents":    {nil, with("/etc/a6", `,"mode":420,"contents":{"source":"data:,x"},"append":[{"source":"data:,y"}]`)},
 		"append to nothing":     {nil, appended("/etc/none", "y")},
+		"a folder in its place": {file("/etc/turn1", "1"), []string{fileJSON("/etc/turn1/a", "1"), fileJSON("/etc/turn1/deep/b", "1")}},
+		"a file in its place":   {file("/etc/turn2/deep/a", "1"), with("/etc/turn2", `,"mode":384,"contents":{"source":"data:,1"}`)},
 		"append, then replace":  {appended("/etc/motd2", "y"), file("/etc/motd2", "ours")},
 	}
 }
@@ -136,7 +138,7 @@ func thereAndBack(t *testing.T, u *Updater, from, to *snapshot.Snapshot, born, w
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s to %s changed %v, units %v; fresh (-), updated (+):\n%s", from.Name(), to.Name(), result.Changed, result.Units, diff)
 	}
-	if drift, err := u.Drift(); err != nil || len(drift) > 0 {
+	if drift, err := u.Drift(t.Context()); err != nil || len(drift) > 0 {
 		t.Errorf("drift right after the update: %v, %v", drift, err)
 	}
 	again, err := u.Update(t.Context(), to)

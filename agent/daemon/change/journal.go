@@ -27,7 +27,7 @@ func (u *Updater) finish(ctx context.Context, j *journal) (*Result, error) {
 		cause = u.commit()
 	}
 	if cause == nil {
-		return j.result(), u.settle(j)
+		return j.result(), u.settle(ctx, j)
 	}
 	if ctx.Err() != nil {
 		return nil, cause // told to stop: the next process goes on
@@ -98,9 +98,9 @@ func (u *Updater) commit() error {
 }
 
 // settle tells other daemons what is current, and gives up what was kept for the way back.
-func (u *Updater) settle(j *journal) error {
+func (u *Updater) settle(ctx context.Context, j *journal) error {
 	step()
-	if err := u.publish(); err != nil {
+	if err := errors.Join(u.publish(), u.note(ctx)); err != nil {
 		return err
 	}
 	for _, name := range j.Forget {
@@ -150,6 +150,9 @@ func (u *Updater) back(ctx context.Context, j *journal) error {
 	kept := blobs{u.Node, blobsDir}
 	for _, action := range slices.Backward(j.Actions) {
 		content, err := kept.get(action.Before)
+		if err == nil && action.After.Kind == folder {
+			err = u.removeMade(j, action.Path)
+		}
 		if err == nil {
 			err = put(u.Node, action.Path, action.Before, content)
 		}
@@ -158,10 +161,8 @@ func (u *Updater) back(ctx context.Context, j *journal) error {
 		}
 		step()
 	}
-	for _, dir := range slices.Backward(j.Dirs) {
-		if err := u.removeIfEmpty(dir); err != nil {
-			return err
-		}
+	if err := u.removeMade(j, ""); err != nil {
+		return err
 	}
 	if err := u.Units.Reload(ctx); err != nil {
 		return err
@@ -174,6 +175,11 @@ func (u *Updater) back(ctx context.Context, j *journal) error {
 	}
 	for _, o := range j.Originals {
 		if err := forgetOriginal(u.Node, o.Path); err != nil {
+			return err
+		}
+	}
+	for _, o := range j.Replaced {
+		if err := writeJSON(u.Node, originalPath(o.Path), o); err != nil { // its content has not been swept
 			return err
 		}
 	}

@@ -4,9 +4,7 @@ package change
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -41,6 +39,7 @@ type journal struct {
 	Actions   []action     `json:"actions"`
 	Units     []unitChange `json:"units"`
 	Originals []original   `json:"originals"` // what is kept of the image's files from now on
+	Replaced  []original   `json:"replaced"`  // what was kept in their stead until now
 	Forget    []string     `json:"forget"`    // paths that are no longer kept, once the update is done
 	Dirs      []string     `json:"dirs"`      // folders it makes, outermost first
 	BootID    string       `json:"bootID"`
@@ -61,7 +60,11 @@ type planner struct {
 	units    Units
 	from, to *desired.Tree
 	overlays map[string]bool // paths that were served newer than rendered
+	noted    otherwise
 	journal  *journal
+
+	becomes map[string]bool // files in whose place a folder comes
+	late    []action        // what can be done only when everything in a folder is gone
 }
 
 func (p *planner) plan() error {
@@ -77,6 +80,7 @@ func (p *planner) plan() error {
 			return err
 		}
 	}
+	p.journal.Actions = append(p.journal.Actions, p.late...)
 	return p.enablement()
 }
 
@@ -88,8 +92,13 @@ func (p *planner) path(name string) error {
 	if unchanged && (p.overlays[name] || wanted.Problem != "" || !wanted.Whole && wanted.Link == "") {
 		return nil
 	}
-	if err := p.straight(name); err != nil {
+	if err := straight(p.node, name); err != nil {
 		return err
+	}
+	if !unchanged && wants {
+		if err := onItsDisk(p.node, name); err != nil {
+			return err
+		}
 	}
 	before, err := read(p.node, name)
 	if err != nil {
@@ -99,11 +108,19 @@ func (p *planner) path(name string) error {
 	if err != nil {
 		return err
 	}
+	if !wants && p.holds(name) {
+		return p.becomesFolder(name, before, after)
+	}
+	if before.Kind == folder {
+		return p.replacesFolder(name, before, after)
+	}
 	if wants && !owned && wanted.Whole && !wanted.Overwrite && before.Kind != absent && !before.same(after) {
 		return fmt.Errorf("%s: a file that no config put there stands where the config has one, and overwrite is not true; set overwrite in the config, or remove the file", name)
 	}
 	if !owned {
-		p.journal.Originals = append(p.journal.Originals, original{Path: name, State: before})
+		if err := p.keep(original{Path: name, State: before}); err != nil {
+			return err
+		}
 	}
 	if !wants {
 		p.journal.Forget = append(p.journal.Forget, name)
@@ -118,22 +135,16 @@ func (p *planner) path(name string) error {
 	return nil
 }
 
-// straight refuses a symbolic link among the folders of an account's SSH keys: the account could have made it, and have
-// root write elsewhere.
-func (p *planner) straight(name string) error {
-	at := strings.Index(name, "/.ssh/")
-	if at < 0 {
-		return nil
+// keep notes what a path is on the image, and what was kept of it until now.
+func (p *planner) keep(o original) error {
+	before, err := originalOf(p.node, o.Path)
+	if err != nil {
+		return err
 	}
-	for dir := path.Dir(name); len(dir) > at; dir = path.Dir(dir) {
-		info, err := p.node.Lstat(dir)
-		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return fmt.Errorf("%s is a symbolic link, through which an account could have root write elsewhere; remove it", dir)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if before != nil {
+		p.journal.Replaced = append(p.journal.Replaced, *before)
 	}
+	p.journal.Originals = append(p.journal.Originals, o)
 	return nil
 }
 
@@ -186,28 +197,11 @@ func (p *planner) base(name string, before State) (State, error) {
 		}
 	}
 	if rest, inEtc := strings.CutPrefix(name, "/etc/"); inEtc {
-		if pristine, err := read(p.node, "/usr/etc/"+rest); err == nil {
+		if pristine, err := read(p.node, "/usr/etc/"+rest); err == nil && pristine.Kind != folder {
 			return pristine, nil
 		}
 	}
 	return State{Kind: absent}, nil
-}
-
-// folders notes which folders the update makes.
-func (p *planner) folders(dir string) error {
-	if slices.Contains(p.journal.Dirs, dir) {
-		return nil
-	}
-	_, err := p.node.Lstat(dir)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := p.folders(path.Dir(dir)); err != nil {
-		return err
-	}
-	p.journal.Dirs = append(p.journal.Dirs, dir)
-	p.journal.Originals = append(p.journal.Originals, original{Path: dir, State: State{Kind: absent}, Dir: true})
-	return nil
 }
 
 func number(given *int, otherwise int) int {

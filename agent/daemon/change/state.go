@@ -24,6 +24,7 @@ const (
 	absent Kind = "absent"
 	file   Kind = "file"
 	link   Kind = "link"
+	folder Kind = "folder"
 )
 
 // State is what a path is or is to be, without its content, which is kept as a blob of its digest.
@@ -60,6 +61,9 @@ func read(node *root.Root, name string) (State, error) {
 	case info.Mode()&fs.ModeSymlink != 0:
 		target, err := node.Readlink(name)
 		return State{Kind: link, Target: target}, err
+	case info.IsDir():
+		uid, gid := owner(info)
+		return State{Kind: folder, Mode: info.Mode() &^ fs.ModeDir, UID: uid, GID: gid}, nil
 	case !info.Mode().IsRegular():
 		return State{}, fmt.Errorf("%s is neither a file nor a link, and a config has a file there; remove it", name)
 	}
@@ -88,14 +92,22 @@ func put(node *root.Root, name string, want State, content []byte) error {
 	if is.same(want) {
 		return nil
 	}
-	if want.Kind == absent {
-		return node.Remove(name)
+	if err := straight(node, name); err != nil { // it may have changed since it was planned
+		return err
+	}
+	if want.Kind == absent || is.Kind != absent && (is.Kind == folder) != (want.Kind == folder) {
+		if err := node.Remove(name); err != nil || want.Kind == absent {
+			return err
+		}
 	}
 	if err := node.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
-	if want.Kind == link {
+	switch want.Kind {
+	case link:
 		return node.Symlink(want.Target, name, durable.Owner{})
+	case folder:
+		return node.MkdirOwned(name, want.Mode, durable.Owner{UID: want.UID, GID: want.GID})
 	}
 	sum := sha256.Sum256(content)
 	if got := hex.EncodeToString(sum[:]); got != want.Blob {

@@ -142,7 +142,12 @@ func (u *Updater) prepare(ctx context.Context, from, to *snapshot.Snapshot) (*jo
 	if changes := desired.Unreconcilable(fromTree, toTree); len(changes) > 0 {
 		return nil, &UnreconcilableError{from.Name(), to.Name(), changes}
 	}
-	p := planner{ctx: ctx, node: u.Node, units: u.Units, from: fromTree, to: toTree, overlays: overlayPaths(from)}
+	p := planner{ctx: ctx, node: u.Node, units: u.Units, from: fromTree, to: toTree, overlays: overlayPaths(from), becomes: map[string]bool{}}
+	if noted, err := u.readOtherwise(from.Digest()); err != nil {
+		return nil, err
+	} else if noted != nil {
+		p.noted = *noted
+	}
 	p.journal = &journal{From: name{from.Name(), from.Digest()}, To: name{to.Name(), to.Digest()}, BootID: u.BootID}
 	if err := p.plan(); err != nil {
 		return nil, fmt.Errorf("planning the update from %s to %s: %w", from.Name(), to.Name(), err)

@@ -37,15 +37,15 @@ func Unreconcilable(from, to *Tree) []string {
 		if entry.Problem != "" && !entry.Same(from.Entries[name]) {
 			lines = append(lines, fmt.Sprintf("%s: %s", name, entry.Problem))
 		}
-		if reason := forbidden(name); reason != "" && !entry.Same(from.Entries[name]) {
+		if reason := Forbidden(name); reason != "" && !entry.Same(from.Entries[name]) {
 			lines = append(lines, fmt.Sprintf("%s: %s", name, reason))
 		}
 	}
 	return lines
 }
 
-// forbidden says why a path must not be written by a config's update, "" when it may.
-func forbidden(name string) string {
+// Forbidden says why a path must not be written by a config's update, "" when it may.
+func Forbidden(name string) string {
 	for _, own := range []string{"/var/lib/mcsnap", "/etc/mcd-snapshot.json", "/etc/machine-config-daemon"} {
 		if name == own || strings.HasPrefix(name, own+"/") {
 			return "it is this daemon's own"

@@ -26,7 +26,7 @@ import (
 )
 
 func TestOnARealCluster(t *testing.T) {
-	cluster := kube.Start(t, kube.Options{Nodes: []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"}})
+	cluster := kube.Start(t, kube.Options{Nodes: []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10", "n11", "n12"}})
 	allow(t, cluster)
 	cluster.Collect()
 
@@ -128,6 +128,21 @@ func TestOnARealCluster(t *testing.T) {
 		m.becomes(node.Degraded, "rendered-worker-2", "/etc/text has other content")
 		m.write("etc/text", "generation2", 0o644)
 		m.becomes(node.Done, "rendered-worker-2", "")
+	})
+
+	t.Run("a unit is disabled by hand", func(t *testing.T) {
+		m := provision(t, cluster, "n10", generation(2))
+		m.register()
+		m.run()
+		cluster.Apply(kube.Configs, "", withUnit(generation(16), "a.service"))
+		m.desire("rendered-worker-16")
+		m.becomes(node.Done, "rendered-worker-16", "")
+		m.systemctl("disable", "a.service")
+		m.becomes(node.Degraded, "rendered-worker-16", "a.service is disabled, want it enabled")
+		m.systemctl("enable", "a.service")
+		m.becomes(node.Done, "rendered-worker-16", "")
+		m.systemctl("mask", "--force", "a.service")
+		m.becomes(node.Degraded, "rendered-worker-16", "/etc/systemd/system/a.service is no file")
 	})
 
 	t.Run("what a running node cannot be brought to", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -159,6 +160,22 @@ func (m *machine) has(want string) {
 	if got, err := os.ReadFile(filepath.Join(m.dir, "etc/text")); err != nil || string(got) != want {
 		m.Errorf("/etc/text is %q, %v; want %q", got, err, want)
 	}
+}
+
+// systemctl works on the unit files of the machine, as somebody at its console does.
+func (m *machine) systemctl(args ...string) {
+	m.Helper()
+	if out, err := exec.Command("systemctl", append([]string{"--root=" + m.dir}, args...)...).CombinedOutput(); err != nil {
+		m.Fatalf("systemctl %v: %v\n%s", args, err, out)
+	}
+}
+
+// withUnit is a config with an enabled unit in it.
+func withUnit(config map[string]any, name string) map[string]any {
+	text := "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n"
+	_ = unstructured.SetNestedSlice(config, []any{map[string]any{"name": name, "enabled": true, "contents": text}},
+		"spec", "config", "systemd", "units") // JSON that was just made
+	return config
 }
 
 // neverRead fails the test if the node asked the API server for a config, by name or in a list that has others.

@@ -23,7 +23,7 @@ import (
 //
 //	(none)         --> Done: the node's first start
 //	Done           --> Working: another config is desired, and known
-//	               --> Degraded: the desired config is not to be had, or a file drifted
+//	               --> Degraded: the desired config is not to be had, or a file or unit drifted
 //	               --> Unreconcilable: a running node cannot be brought there
 //	Working        --> Done: the node is at the desired config (after the reboot, where there is one)
 //	               --> Degraded: the update failed and was taken back
@@ -84,12 +84,12 @@ func (d *daemon) atDesired(ctx context.Context, is map[string]string, current *s
 		return d.Reboot(ctx)
 	}
 	says := map[string]string{CurrentConfig: current.Name(), StateKey: string(Done), ReasonKey: ""}
-	drift, err := d.Updater.Drift()
+	drift, err := d.Updater.Drift(ctx)
 	if err != nil {
 		drift = []string{err.Error()}
 	}
 	if len(drift) > 0 {
-		says[StateKey], says[ReasonKey] = string(Degraded), "the disk is not as "+current.Name()+" has it: "+strings.Join(drift, "; ")
+		says[StateKey], says[ReasonKey] = string(Degraded), "the node is not as "+current.Name()+" has it: "+strings.Join(drift, "; ")
 	}
 	return d.tell(ctx, is, says)
 }

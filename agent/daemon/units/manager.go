@@ -25,14 +25,14 @@ func Connect(ctx context.Context) (*Manager, error) {
 // Close leaves the bus.
 func (m *Manager) Close() error { return m.bus.Close() }
 
-// IsEnabled asks for a unit's file state.
-func (m *Manager) IsEnabled(ctx context.Context, unit string) (bool, error) {
+// State asks for a unit's file state: enabled, disabled, static, masked and so on, "" for a unit without a file.
+func (m *Manager) State(ctx context.Context, unit string) (string, error) {
 	var state string
 	err := m.systemd(ctx, "GetUnitFileState", unit).Store(&state)
 	if isMissing(err) {
-		return false, nil
+		return "", nil
 	}
-	return state == "enabled" || state == "enabled-runtime", described(err, "asking for the state of "+unit)
+	return state, described(err, "asking for the state of "+unit)
 }
 
 // Enable makes the links of a unit's [Install] section.

@@ -15,13 +15,17 @@ import (
 // Offline works on the unit files below a folder.
 type Offline struct{ Root string }
 
-// IsEnabled tells whether a unit is enabled below the root.
-func (o Offline) IsEnabled(ctx context.Context, unit string) (bool, error) {
+// State is a unit's file state below the root, "" for a unit without a file.
+func (o Offline) State(ctx context.Context, unit string) (string, error) {
 	out, err := exec.CommandContext(ctx, "systemctl", "--root="+o.Root, "is-enabled", unit).Output()
-	if _, failed := errors.AsType[*exec.ExitError](err); failed {
-		return false, nil // disabled, static, masked or not there
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+		return "", err
 	}
-	return err == nil && strings.HasPrefix(string(out), "enabled"), err
+	state := strings.TrimSpace(string(out)) // the exit code says no more than the state
+	if state == "not-found" {
+		state = ""
+	}
+	return state, nil
 }
 
 // Enable makes the links of a unit's [Install] section.
