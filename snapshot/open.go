@@ -3,11 +3,13 @@
 package snapshot
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gowebpki/jcs"
 )
 
@@ -20,9 +22,9 @@ func Open(sealed []byte) (*Snapshot, error) {
 	if err := scan(sealed); err != nil {
 		return nil, err
 	}
-	doc := map[string]json.RawMessage{}
-	if err := json.Unmarshal(sealed, &doc); err != nil {
-		return nil, &NotJSONError{Cause: err}
+	doc, err := members(sealed, "")
+	if err != nil { // an empty object
+		return nil, &KindError{}
 	}
 	var head struct{ apiVersion, kind, digest, pool string }
 	for key, into := range map[string]*string{
@@ -34,7 +36,7 @@ func Open(sealed []byte) (*Snapshot, error) {
 	if head.apiVersion != APIVersion || head.kind != Kind {
 		return nil, &KindError{APIVersion: head.apiVersion, Kind: head.kind}
 	}
-	canonical, err := jcs.Transform(doc["machineConfig"])
+	canonical, err := canonicalize(doc["machineConfig"])
 	if err != nil {
 		return nil, &NotRenderedError{"/machineConfig", "missing"}
 	}
@@ -60,6 +62,16 @@ func Open(sealed []byte) (*Snapshot, error) {
 	}
 	s.extra = doc
 	return s, nil
+}
+
+// canonicalize is a scanned value's RFC 8785 form. What a server sealed is in it already, and finding that out is quicker
+// than making it.
+func canonicalize(value json.RawMessage) ([]byte, error) {
+	canonical := jsontext.Value(value).Clone()
+	if canonical.Canonicalize() == nil && bytes.Equal(canonical, value) {
+		return canonical, nil
+	}
+	return jcs.Transform(value)
 }
 
 // takeOverlays keeps the overlays as they stand, unknown members included, once they are known to be readable.

@@ -19,7 +19,7 @@ const maxSafeInteger = 1<<53 - 1
 // scan reads all of doc and refuses what canonicalization would change in silence: duplicate keys, invalid UTF-8 or
 // lone surrogates, and numbers that a float64 cannot hold. prefix is prepended to the fields in errors.
 func scan(doc []byte) error {
-	dec := jsontext.NewDecoder(bytes.NewReader(doc))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(doc))
 	if dec.PeekKind() != jsontext.KindBeginObject {
 		if _, err := dec.ReadToken(); err != nil {
 			return &NotJSONError{Cause: syntaxOf(err)}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"regexp"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gowebpki/jcs"
 )
 
@@ -136,10 +137,23 @@ func openObject(doc []byte) (object, metadata map[string]json.RawMessage, err er
 	return object, metadata, err
 }
 
-// members takes one scanned JSON object apart and leaves its values as they stand.
+// members takes one scanned JSON object apart. Its values are parts of it as they stand, not copies: a config is nearly
+// all one value, which is looked through and not built again.
 func members(object json.RawMessage, field string) (map[string]json.RawMessage, error) {
-	var taken map[string]json.RawMessage
-	if json.Unmarshal(object, &taken) != nil || len(taken) == 0 {
+	taken := map[string]json.RawMessage{}
+	// The scan has looked for duplicate names and invalid UTF-8 already.
+	dec := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	token, err := dec.ReadToken()
+	for err == nil && token.Kind() == jsontext.KindBeginObject && dec.PeekKind() != jsontext.KindEndObject {
+		var value jsontext.Value
+		name, naming := dec.ReadToken()
+		key := name.String() // the token is gone with the next read
+		if value, err = dec.ReadValue(); err == nil && naming == nil {
+			end := int(dec.InputOffset())
+			taken[key] = json.RawMessage(object[end-len(value) : end : end])
+		}
+	}
+	if err != nil || len(taken) == 0 {
 		if field == "" {
 			field = "/"
 		}

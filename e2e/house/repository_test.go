@@ -46,7 +46,7 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, fault := range Stale(made, readFiles(t, filepath.Join(top, g.folder)), g.remedy) {
-				t.Error(g.folder + "/" + fault)
+				t.Error(strings.Replace(g.folder+"/"+fault, "/.:", ":", 1))
 			}
 		})
 	}
