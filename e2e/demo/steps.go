@@ -57,8 +57,11 @@ func newDemo(ignitionVersion string) (*demo, error) {
 	d.cluster = witness.Cluster{Folder: filepath.Join(d.work, "cluster")}
 	d.root = root(filepath.Join(d.work, "root"))
 	d.server = server.Server{
-		Cluster: d.cluster.Folder, State: filepath.Join(d.work, "state"), Log: filepath.Join(d.work, "mcs.log"),
+		State: filepath.Join(d.work, "state"), Log: filepath.Join(d.work, "mcs.log"),
 		Host: "127.0.0.1", // a fresh root resolves no name, not even localhost
+	}
+	if d.server.Args, err = server.Bootstrap(d.cluster.Folder); err != nil {
+		return nil, err
 	}
 	return d, nil
 }

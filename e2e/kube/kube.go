@@ -250,14 +250,6 @@ func (c *Cluster) Kubeconfig(config *rest.Config) string {
 	return path
 }
 
-// Collect starts the real garbage collector.
-func (c *Cluster) Collect() {
-	c.t.Helper()
-	k := c.Kubeconfig(c.Admin)
-	c.spawn("kube-controller-manager", "--kubeconfig="+k, "--authentication-kubeconfig="+k, "--authorization-kubeconfig="+k,
-		"--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=false")
-}
-
 // Log returns the end of a program's output.
 func (c *Cluster) Log(program string) string {
 	text, _ := os.ReadFile(filepath.Join(c.dir, program+".log")) // for messages only

@@ -17,8 +17,8 @@ func BenchmarkCaptureLatency(t *testing.B) {
 	const rounds = 100
 	c := kube.Start(t, kube.Options{})
 	s := newServer(t, c, c.Kubeconfig(c.Admin))
-	s.start()
-	client := s.client()
+	s.Up()
+	client := s.Client()
 	defer client.CloseIdleConnections()
 	var took []time.Duration
 	for n := range rounds {
@@ -26,8 +26,8 @@ func BenchmarkCaptureLatency(t *testing.B) {
 		c.Apply(kube.Configs, "", kube.Rendered(name, name+" ", configSize))
 		c.Apply(kube.Pools, "", kube.Pool("worker", name, name, 1))
 		begun := time.Now()
-		machine := &node{client: client, url: s.url("/config/worker")}
-		s.eventually("served", func() error {
+		machine := &node{client: client, url: s.URL() + "/config/worker"}
+		s.Eventually("served", func() error {
 			if _, err := machine.attempt(t.Context()); err != nil {
 				return err
 			}

@@ -3,12 +3,9 @@
 package replay_test
 
 import (
-	"bufio"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -53,23 +50,23 @@ func TestMemory(t *testing.T) {
 			c.StartAPI()
 			s := newServer(t, c, c.Kubeconfig(c.Admin))
 			begun := time.Now()
-			s.start()
-			s.within(5*time.Minute, "everything is captured", func() error {
-				if captured := strings.Count(s.said(), "msg=captured "); captured < manyConfigs {
+			s.Up()
+			s.Within(5*time.Minute, "everything is captured", func() error {
+				if captured := strings.Count(s.Output(), "msg=captured "); captured < manyConfigs {
 					return fmt.Errorf("%d are", captured)
 				}
 				return nil
 			})
 			took := time.Since(begun)
-			s.ready()
-			peak := memory(t, s.cmd.Process.Pid, "VmHWM")
+			s.Ready()
+			peak := s.Memory("VmHWM") / 1e6
 			t.Logf("memory: configs=%d size=%d path=%q peak=%d MB now=%d MB captured in %v", manyConfigs, configSize, path.name,
-				peak, memory(t, s.cmd.Process.Pid, "VmRSS"), took.Round(100*time.Millisecond))
+				peak, s.Memory("VmRSS")/1e6, took.Round(100*time.Millisecond))
 			if peak > path.limit {
 				t.Errorf("a peak of %d MB, more than %d", peak, path.limit)
 			}
-			s.kill()
-			kept, err := store.OpenDir(filepath.Join(s.dir, "state/store"), slog.New(slog.DiscardHandler))
+			s.Kill()
+			kept, err := store.OpenDir(filepath.Join(s.State, "store"), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,25 +76,4 @@ func TestMemory(t *testing.T) {
 			}
 		})
 	}
-}
-
-// memory reads a figure of a process, in MB.
-func memory(t *testing.T, pid int, figure string) int {
-	t.Helper()
-	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close() //nolint:errcheck // only read
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if text, found := strings.CutPrefix(lines.Text(), figure+":"); found {
-			kilobytes, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(text, "kB")))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return (kilobytes + 512) / 1024
-		}
-	}
-	t.Fatalf("no %s", figure)
-	return 0
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/mcsnap/mcsnap/e2e/kube"
+	"github.com/mcsnap/mcsnap/e2e/server"
 )
 
 // generation is one rendered config of the incident, and when after the first it came.
@@ -68,7 +69,7 @@ func play(t *testing.T, story story, main bool) {
 		c.Collect()
 	}
 	s := newServer(t, c, c.Kubeconfig(c.Admin))
-	s.start()
+	s.Up()
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
 
@@ -76,7 +77,7 @@ func play(t *testing.T, story story, main bool) {
 	var all sync.WaitGroup
 	all.Go(func() { render(ctx, t, c, begun, story.collected) })
 	for at, act := range map[time.Duration]func(){
-		story.stopAPI: c.StopAPI, story.startAPI: c.StartAPI, story.killServer: s.kill, story.startServer: s.start,
+		story.stopAPI: c.StopAPI, story.startAPI: c.StartAPI, story.killServer: s.Kill, story.startServer: s.Up,
 	} {
 		if at > 0 {
 			all.Go(func() { time.Sleep(time.Until(begun.Add(at))); act() })
@@ -86,7 +87,7 @@ func play(t *testing.T, story story, main bool) {
 	machines := make([]*node, nodes)
 	failed := make([]error, nodes)
 	for i := range machines {
-		machines[i] = &node{client: s.client(), url: s.url("/config/master")}
+		machines[i] = &node{client: s.Client(), url: s.URL() + "/config/master"}
 		all.Go(func() {
 			time.Sleep(rand.N(window))
 			failed[i] = machines[i].boot(ctx)
@@ -194,10 +195,10 @@ func report(t *testing.T, machines []*node, failed []error, story story, main bo
 }
 
 // settled sees to it that a machine that boots now gets the last generation.
-func settled(t *testing.T, s *server) {
+func settled(t *testing.T, s *server.Test) {
 	last := incident[len(incident)-1].name
-	s.eventually("the last generation is served", func() error {
-		n := &node{client: s.client(), url: s.url("/config/master")}
+	s.Eventually("the last generation is served", func() error {
+		n := &node{client: s.Client(), url: s.URL() + "/config/master"}
 		defer n.client.CloseIdleConnections()
 		if err := n.boot(t.Context()); err != nil {
 			return err
@@ -219,10 +220,10 @@ func TestDeletedWhileNamed(t *testing.T) {
 		c.Apply(kube.Configs, "", kube.Rendered(name, name+" ", 20_000))
 	}
 	c.Apply(kube.Pools, "", kube.Pool("worker", b, a, 0))
-	s.start()
-	s.ready()
+	s.Up()
+	s.Ready()
 	boot := func() *node {
-		n := &node{client: s.client(), url: s.url("/config/worker")}
+		n := &node{client: s.Client(), url: s.URL() + "/config/worker"}
 		defer n.client.CloseIdleConnections()
 		if err := n.boot(t.Context()); err != nil {
 			t.Fatal(err)
@@ -241,14 +242,14 @@ func TestDeletedWhileNamed(t *testing.T) {
 		}
 	}
 	same("deleted")
-	s.kill()
-	s.start()
-	s.ready()
+	s.Kill()
+	s.Up()
+	s.Ready()
 	same("deleted and restarted")
 	c.StopAPI()
-	s.kill()
+	s.Kill()
 	begun := time.Now()
-	s.start()
+	s.Up()
 	same("restarted without the API server") // field case 106
 	t.Logf("a server that restarts without the API server serves after %v", time.Since(begun).Round(time.Millisecond))
 	c.StartAPI()

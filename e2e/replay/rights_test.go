@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mcsnap/mcsnap/e2e/kube"
+	"github.com/mcsnap/mcsnap/e2e/server"
 	"github.com/mcsnap/mcsnap/snapshot"
 	"github.com/mcsnap/mcsnap/snapshot/contents"
 )
@@ -39,8 +40,8 @@ func TestUnderTheShippedRoles(t *testing.T) {
 	c.Apply(kube.Configs, "", kube.Rendered(name, name+" ", 5_000))
 	c.Apply(kube.Pools, "", kube.Pool("worker", name, name, 1))
 	s := newServer(t, c, c.Kubeconfig(c.ServiceAccount("mcsnap", "mcs")), "--token-review", "--token-audience", "https://kubernetes.default.svc")
-	s.start()
-	s.ready()
+	s.Up()
+	s.Ready()
 
 	get := func() *got { return fetch(t, s, "machine-token") }
 	if g := fetch(t, s, ""); g.status != http.StatusServiceUnavailable {
@@ -50,12 +51,12 @@ func TestUnderTheShippedRoles(t *testing.T) {
 	// Field case 41: only the folder's CA is there. Field case 48: the user is the bootstrapper's token.
 	before.joins(t, "BEGIN CERTIFICATE", "bootstrapper-token")
 	bundle("NEW CA 1\n")
-	s.eventually("the ConfigMap's bundle wins", func() error { return get().serves("NEW CA 1") })
+	s.Eventually("the ConfigMap's bundle wins", func() error { return get().serves("NEW CA 1") })
 	get().joins(t, "NEW CA 1", "bootstrapper-token")
 
 	// Field case 24: CAs rotate under a config that stays the same.
 	c.Apply(kube.Controllers, "", kube.Controller("https://api-int.example.com:6443", []byte("KUBELET CA 2\n"), []byte("CLOUD CA\n")))
-	s.eventually("new CAs", func() error { return get().has("/etc/kubernetes/kubelet-ca.crt", "KUBELET CA 2\n") })
+	s.Eventually("new CAs", func() error { return get().has("/etc/kubernetes/kubelet-ca.crt", "KUBELET CA 2\n") })
 	rotated := get()
 	if rotated.snapshot.Digest() != before.snapshot.Digest() {
 		t.Errorf("a rotated CA changed the digest from %s to %s", before.snapshot.Digest(), rotated.snapshot.Digest())
@@ -65,7 +66,7 @@ func TestUnderTheShippedRoles(t *testing.T) {
 	}
 	// A CA that became empty is removed.
 	c.Apply(kube.Controllers, "", kube.Controller("https://api-int.example.com:6443", []byte("KUBELET CA 2\n"), nil))
-	s.eventually("the cloud CA is gone", func() error {
+	s.Eventually("the cloud CA is gone", func() error {
 		if text, there := get().files["/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem"]; there {
 			return fmt.Errorf("still %q", text)
 		}
@@ -73,11 +74,11 @@ func TestUnderTheShippedRoles(t *testing.T) {
 	})
 
 	// No token: not now, with the reason, and never a config without credentials.
-	token := filepath.Join(s.dir, "tokens", "token")
+	token := filepath.Join(tokensOf(s), "token")
 	if err := os.Remove(token); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("no token", func() error {
+	s.Eventually("no token", func() error {
 		if g := get(); g.status != http.StatusServiceUnavailable || !strings.Contains(g.text, "token is missing") {
 			return fmt.Errorf("%d %s", g.status, g.text)
 		}
@@ -86,12 +87,12 @@ func TestUnderTheShippedRoles(t *testing.T) {
 	if err := os.WriteFile(token, []byte("second-token\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("the new token", func() error { return get().serves("second-token") })
+	s.Eventually("the new token", func() error { return get().serves("second-token") })
 
 	// A config that is named and was never captured: the last one is served, and an Event says so.
 	c.Apply(kube.Pools, "", kube.Pool("worker", "rendered-worker-never", "rendered-worker-never", 1))
 	events := schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	s.eventually("an event", func() error {
+	s.Eventually("an event", func() error {
 		list, err := c.Client.Resource(events).Namespace("default").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -141,11 +142,11 @@ type got struct {
 	files    map[string]string
 }
 
-func fetch(t *testing.T, s *server, token string) *got {
+func fetch(t *testing.T, s *server.Test, token string) *got {
 	t.Helper()
-	client := s.client()
+	client := s.Client()
 	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url("/config/worker"), nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/config/worker", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,11 +5,8 @@ package replay_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,31 +15,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mcsnap/mcsnap/e2e/kube"
+	"github.com/mcsnap/mcsnap/e2e/server"
 )
 
 // command runs mcs store and returns what it prints and how it ends.
-func command(t *testing.T, s *server, args ...string) (string, int) {
+func command(t *testing.T, s *server.Test, args ...string) (string, int) {
 	t.Helper()
-	cmd := exec.Command(program, append(append([]string{"store"}, args...), "--state-dir", filepath.Join(s.dir, "state"))...)
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
-	err := cmd.Run()
-	exit, failed := errors.AsType[*exec.ExitError](err)
-	if err != nil && !failed {
-		t.Fatal(err)
+	stdout, stderr, code := server.Execute(t, append(append([]string{"store"}, args...), "--state-dir", s.State)...)
+	if code != 0 {
+		t.Logf("mcs store %s: %s", strings.Join(args, " "), strings.TrimSpace(stderr))
 	}
-	if failed {
-		t.Logf("mcs store %s: %s", strings.Join(args, " "), strings.TrimSpace(complaints.String()))
-		return out.String(), exit.ExitCode()
-	}
-	return out.String(), 0
+	return stdout, code
 }
 
 // holds tells whether any file of the server's state has a text.
-func holds(t *testing.T, s *server, text string) bool {
+func holds(t *testing.T, s *server.Test, text string) bool {
 	t.Helper()
 	found := false
-	err := filepath.WalkDir(filepath.Join(s.dir, "state"), func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(s.State, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -72,8 +62,8 @@ func TestStoreCommands(t *testing.T) {
 	node := kube.Plain("Node", "n", nil)
 	node["metadata"].(map[string]any)["annotations"] = map[string]any{"machineconfiguration.openshift.io/currentConfig": name("b")}
 	c.Apply(kube.Nodes, "", node)
-	s.start()
-	s.ready()
+	s.Up()
+	s.Ready()
 
 	out, code := command(t, s, "ls", "-o", "json")
 	var entries []struct{ Name, Digest, Pool string }
@@ -121,12 +111,7 @@ func TestStoreCommands(t *testing.T) {
 	if code != 0 || !holds(t, s, canary) {
 		t.Errorf("a dry run ends with %d, or removes", code)
 	}
-	s.eventually("the deletion is known", func() error {
-		if text, err := os.ReadFile(s.logFile()); err != nil || !strings.Contains(string(text), "deleted from the cluster; its snapshot stays\" rendered="+name("a")) {
-			return fmt.Errorf("not yet: %v", err)
-		}
-		return nil
-	})
+	s.Says("deleted from the cluster; its snapshot stays", "rendered="+name("a"))
 	if out, code = command(t, s, append(prune, "--yes")...); code != 0 || !strings.Contains(out, "removed") {
 		t.Errorf("prune --yes: %d\n%s", code, out)
 	}
@@ -139,7 +124,7 @@ func TestStoreCommands(t *testing.T) {
 
 	// Damage is found, put aside, and captured again.
 	digest := strings.TrimPrefix(entries[2].Digest, "sha256:")
-	blob := filepath.Join(s.dir, "state/store/blobs/sha256", digest[:2], digest+".json")
+	blob := filepath.Join(s.State, "store/blobs/sha256", digest[:2], digest+".json")
 	if err := os.WriteFile(blob, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +140,7 @@ func TestStoreCommands(t *testing.T) {
 		t.Errorf("show of what is not there ends with %d", code)
 	}
 	c.StartAPI()
-	s.eventually("captured again", func() error {
+	s.Eventually("captured again", func() error {
 		_, err := os.Stat(blob)
 		return err
 	})

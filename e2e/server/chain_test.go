@@ -43,24 +43,17 @@ func chain(t *testing.T, cluster string) {
 		t.Fatal(err)
 	}
 
-	dir := t.TempDir()
-	s := &server.Server{
-		Cluster: cluster, State: filepath.Join(dir, "state"), Log: filepath.Join(dir, "mcs.log"),
-		Host: "127.0.0.1",
-	}
-	if err := s.Start(t.Context()); err != nil {
+	args, err := server.Bootstrap(cluster)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := server.Start(t, args...)
+	s.Ready()
 	stub, err := s.Stub(t.Context(), example.Pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := filepath.Join(dir, "root")
+	root := filepath.Join(t.TempDir(), "root")
 	lab.ApplyIgnition(t, stub, root)
 	agent := exec.Command(filepath.Join(root, "usr/local/bin/mcsnap-agent"), "firstboot", "--root", root)
 	if out, err := agent.CombinedOutput(); err != nil {
@@ -79,4 +72,5 @@ func chain(t *testing.T, cluster string) {
 	if stored, err := snapshot.Open(kept); err != nil || stored.Digest() != want.Digest() {
 		t.Fatalf("the server keeps %v, %v; want %s", stored, err, want.Digest())
 	}
+	s.Down()
 }

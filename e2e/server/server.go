@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server runs the built programs as a person would: bin/mcs over a cluster's folder, a client that asks it as
-// Ignition asks, and bin/ignition-stub for what a machine is given. It knows nothing of nodes.
+// Package server runs the built programs as a person would: mcs over a cluster or a folder, a client that asks it as
+// Ignition asks, and ignition-stub for what a machine is given. It is the one place where tests and the demo start a
+// server. It knows nothing of nodes.
+//
+// A program uses Server, whose methods return errors. A test uses Test, which fails the test instead:
+//
+//	func TestMain(m *testing.M) { server.Main(m) } // builds mcs; without it bin/mcs of `make build` is run
+//
+//	s := server.Start(t, "serve", "--kubeconfig", cluster.Kubeconfig(cluster.Admin), "--external-url", server.URL, …)
+//	s.Says("listening")
+//	s.Kill(); s.Up() // the same state, the same address
 package server
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -30,25 +33,35 @@ import (
 // machines that are busy with something else.
 const Patience = time.Minute
 
-// Server is one mcs process.
-type Server struct {
-	Cluster string // the folder it serves
-	State   string // the folder it keeps what it captured in
-	Host    string // the address that it listens on and clients use
-	Port    int    // 0 means a free one, and from then on always the same
-	Log     string // the file that gets what it says
+// URL stands in Args for the server's own, which is known only when it has a port.
+const URL = "$URL"
 
-	bin    string
-	cmd    *exec.Cmd
-	ended  chan error
-	client *http.Client
+// Server is one mcs, which may end and start again: its state, its address and its log outlive the process. One goroutine
+// at a time may start or end it; anyone may ask it.
+type Server struct {
+	Args  []string // "serve" or "bootstrap", and its flags but for --state-dir, --listen and --metrics-listen
+	Env   []string // what its environment has besides this process's, as NAME=VALUE
+	State string   // the folder it keeps what it captured in
+	Host  string   // the address that it listens on and clients use; "" is 127.0.0.1
+	Port  int      // 0 means a free one, and from its first start on always the same
+	Log   string   // the file that gets what it says, of all its runs
+	CA    string   // the certificate its clients trust; "" is the one of the authority that --dev-tls makes
+
+	metrics string // the address of its metrics, in this run
+	begun   int64  // how long the log was when this run began
+	cmd     *exec.Cmd
+	ended   chan struct{} // closed when the process has ended and its log is whole
 }
 
-// URL is where clients find the server.
-func (s *Server) URL() string { return fmt.Sprintf("https://%s:%d", s.Host, s.Port) }
-
-// CAFile is the certificate of the authority that the server made for itself.
-func (s *Server) CAFile() string { return filepath.Join(s.State, "tls", "ca.crt") }
+// Bootstrap is how the built mcs serves a cluster's folder with the built agent, and no credentials.
+func Bootstrap(cluster string) ([]string, error) {
+	bin, err := Bin()
+	if err != nil {
+		return nil, err
+	}
+	return []string{"bootstrap", "--dir", cluster, "--dev-tls", "--no-credentials", "--external-url", URL,
+		"--agent", runtime.GOARCH + "=" + filepath.Join(bin, "mcsnap-agent")}, nil
+}
 
 // Bin is the folder of the built programs.
 func Bin() (string, error) {
@@ -65,43 +78,60 @@ func Bin() (string, error) {
 	return bin, nil
 }
 
-// Start starts the server and returns when it is ready. It ends with Stop or Kill, and with the thread that started it:
-// a caller which is a program of its own should hold that thread (runtime.LockOSThread).
-func (s *Server) Start(ctx context.Context) (err error) {
-	if s.bin, err = Bin(); err != nil {
+// Program is the mcs that is run: the one that Main built, else bin/mcs.
+func Program() (string, error) {
+	if built != "" {
+		return built, nil
+	}
+	bin, err := Bin()
+	return filepath.Join(bin, "mcs"), err
+}
+
+// Start starts the server and returns when it listens. It ends with Stop or Kill, and with the thread that started it: a
+// caller which is a program of its own should hold that thread (runtime.LockOSThread).
+func (s *Server) Start(ctx context.Context) error {
+	program, err := Program()
+	if err != nil {
 		return err
 	}
-	if s.Port == 0 {
+	if s.Host == "" {
+		s.Host = "127.0.0.1"
+	}
+	if s.Port == 0 && strings.Contains(strings.Join(s.Args, " "), URL) {
 		if s.Port, err = freePort(s.Host); err != nil {
 			return err
 		}
 	}
-	out, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("the server's log: %w", err)
 	}
-	defer out.Close()
-	cmd := exec.Command(filepath.Join(s.bin, "mcs"), "bootstrap",
-		"--dir", s.Cluster, "--state-dir", s.State, "--dev-tls", "--no-credentials",
-		"--listen", fmt.Sprintf("%s:%d", s.Host, s.Port), "--metrics-listen=", "--external-url", s.URL(),
-		"--agent", runtime.GOARCH+"="+filepath.Join(s.bin, "mcsnap-agent"))
-	cmd.Stdout, cmd.Stderr = out, out
+	defer log.Close() //nolint:errcheck // the process has its own
+	if info, err := log.Stat(); err == nil {
+		s.begun = info.Size()
+	}
+	cmd := exec.Command(program, s.arguments()...)
+	cmd.Env = append(os.Environ(), s.Env...)
+	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	s.cmd, s.ended = cmd, make(chan error, 1)
-	go func(ended chan<- error) { ended <- cmd.Wait() }(s.ended)
-	return s.until(ctx, "it was ready", func() error {
-		if err := s.trust(); err != nil {
-			return err
-		}
-		_, _, err := s.Get(ctx, "/readyz")
-		return err
-	})
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }() // how it ended is in its ProcessState
+	s.cmd, s.ended = cmd, ended
+	return s.until(ctx, "it listened", s.listens)
 }
 
-// Stop ends the server as a service manager would, and waits for it.
+func (s *Server) arguments() []string {
+	args := make([]string, 0, len(s.Args)+6)
+	for _, arg := range s.Args {
+		args = append(args, strings.ReplaceAll(arg, URL, s.URL()))
+	}
+	return append(args, "--state-dir", s.State, "--listen", fmt.Sprintf("%s:%d", s.Host, s.Port), "--metrics-listen", "127.0.0.1:0")
+}
+
+// Stop ends the server as a service manager would, and waits for it. Another exit code than 0 is an error.
 func (s *Server) Stop() error {
 	if s.cmd == nil {
 		return nil
@@ -112,9 +142,9 @@ func (s *Server) Stop() error {
 		return fmt.Errorf("stop the server: %w", err)
 	}
 	select {
-	case err := <-s.ended:
-		if err != nil {
-			return fmt.Errorf("the server did not end well: %w; it said: %s", err, s.LastWords())
+	case <-s.ended:
+		if code := cmd.ProcessState.ExitCode(); code != 0 {
+			return fmt.Errorf("the server ended with exit code %d; it said: %s", code, s.LastWords())
 		}
 		return nil
 	case <-time.After(Patience):
@@ -135,76 +165,21 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Serves waits until the pool's body is that of the rendered config of that name.
-func (s *Server) Serves(ctx context.Context, pool, rendered string) error {
-	return s.until(ctx, "it served "+rendered, func() error {
-		_, header, err := s.Get(ctx, "/config/"+pool)
-		if err == nil && header.Get("Mcsnap-Rendered-Config") != rendered {
-			err = fmt.Errorf("it serves %s", header.Get("Mcsnap-Rendered-Config"))
-		}
-		return err
-	})
-}
-
-// Get asks as Ignition asks, and returns body and headers of a 200. Any other answer is an error.
-func (s *Server) Get(ctx context.Context, path string) ([]byte, http.Header, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+path, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	request.Header.Set("Accept", "application/vnd.coreos.ignition+json;version=3.5.0, */*;q=0.1")
-	response, err := s.client.Do(request)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s: %s: %s", path, response.Status, bytes.TrimSpace(body))
-	}
-	return body, response.Header, err
-}
-
-// Stub is the user-data of a machine of that pool, as ignition-stub renders it.
-func (s *Server) Stub(ctx context.Context, pool string, flags ...string) ([]byte, error) {
-	args := append([]string{"render", "--url", s.URL() + "/config/" + pool, "--ca", s.CAFile()}, flags...)
-	render := exec.CommandContext(ctx, filepath.Join(s.bin, "ignition-stub"), args...)
-	var said bytes.Buffer
-	render.Stderr = &said
-	stub, err := render.Output()
-	if err != nil {
-		return nil, fmt.Errorf("ignition-stub render: %w: %s", err, bytes.TrimSpace(said.Bytes()))
-	}
-	return stub, nil
-}
-
-// LastWords are the last lines of the server's log.
-func (s *Server) LastWords() []byte {
-	text, err := os.ReadFile(s.Log)
-	if err != nil {
+// Process is the running server's, nil when it does not run.
+func (s *Server) Process() *os.Process {
+	if s.cmd == nil {
 		return nil
 	}
-	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
-	return bytes.Join(lines[max(0, len(lines)-10):], []byte("\n"))
-}
-
-// Said tells whether one line of the server's log holds all of these words.
-func (s *Server) Said(words ...string) bool {
-	text, err := os.ReadFile(s.Log)
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(text)) {
-		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
-			return true
-		}
-	}
-	return false
+	return s.cmd.Process
 }
 
 // until asks every few milliseconds until there is no error, the server ends or the time is over.
 func (s *Server) until(ctx context.Context, what string, ask func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	return s.within(ctx, Patience, what, ask)
+}
+
+func (s *Server) within(ctx context.Context, most time.Duration, what string, ask func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for {
 		asked := ask()
@@ -212,30 +187,14 @@ func (s *Server) until(ctx context.Context, what string, ask func() error) error
 			return nil
 		}
 		select {
-		case err := <-s.ended:
+		case <-s.ended:
 			s.cmd = nil
-			return fmt.Errorf("the server ended before %s: %w; it said: %s", what, err, s.LastWords())
+			return fmt.Errorf("the server ended before %s; it said: %s", what, s.LastWords())
 		case <-ctx.Done():
-			return fmt.Errorf("waited %v until %s: %w", Patience, what, asked)
-		case <-time.After(20 * time.Millisecond):
+			return fmt.Errorf("waited %v until %s: %w; the server said: %s", most, what, asked, s.LastWords())
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
-}
-
-// trust makes a client that accepts the server's CA and no other.
-func (s *Server) trust() error {
-	pem, err := os.ReadFile(s.CAFile())
-	if err != nil {
-		return err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("%s: no certificate in it", s.CAFile())
-	}
-	s.client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true,
-	}}
-	return nil
 }
 
 func freePort(host string) (int, error) {
@@ -243,6 +202,6 @@ func freePort(host string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	defer listener.Close()
+	defer listener.Close() //nolint:errcheck // only its number is wanted
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }

@@ -59,8 +59,10 @@ func raise(t *testing.T, title string) *stage {
 	t.Helper()
 	dir := t.TempDir()
 	s := &stage{T: t, record: newRecord(title), cluster: witness.Cluster{Folder: filepath.Join(dir, "cluster")}}
+	args, err := server.Bootstrap(s.cluster.Folder)
+	s.must(err)
 	s.server = &server.Server{
-		Cluster: s.cluster.Folder, State: filepath.Join(dir, "state"), Log: filepath.Join(dir, "mcs.log"),
+		Args: args, State: filepath.Join(dir, "state"), Log: filepath.Join(dir, "mcs.log"),
 		Host: node.Gateway, Port: 22623,
 	}
 	t.Cleanup(func() {
@@ -82,6 +84,7 @@ func raise(t *testing.T, title string) *stage {
 func (s *stage) serverStarts() {
 	s.Helper()
 	s.must(s.server.Start(s.Context()))
+	s.must(s.server.Ready(s.Context()))
 	s.served()
 }
 

@@ -21,6 +21,7 @@ func bootstrapCommand() *cobra.Command {
 		pools         []string
 		kubeconfig    string
 		noCredentials bool
+		cfg           run.Config
 	)
 	cmd := &cobra.Command{
 		Use:   "bootstrap --dir DIR",
@@ -43,17 +44,17 @@ Exit codes: ` + exitCodes,
     --tls-cert /etc/mcs/tls.crt --tls-key /etc/mcs/tls.key --tls-ca /etc/mcs/ca.crt \
     --external-url https://api-int.example.com:22623 --agent amd64=/usr/local/bin/mcsnap-agent`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) (err error) {
 			switch {
 			case dir == "":
 				return usage("--dir is missing: give the folder with machine-pools and machine-configs")
 			case (kubeconfig == "") == !noCredentials:
 				return usage("say what nodes get to join with: --kubeconfig FILE, or --no-credentials for nothing")
 			}
-			cfg, err := flags.config()
-			if err != nil {
-				return err
-			}
+			cfg, err = flags.config()
+			return err
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 				return &run.InputError{Cause: fmt.Errorf("--dir %s: is not a folder that can be read; make it, its contents may come later", dir)}
 			}

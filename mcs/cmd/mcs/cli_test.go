@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mcsnap/mcsnap/e2e/server"
 )
 
 // Each way to start wrong ends in one line that names the flag or file and the remedy, with its own exit code.
@@ -70,7 +72,7 @@ func TestRefusals(t *testing.T) {
 			if !strings.Contains(strings.Join(args, " "), "--state-dir") && c.code != 2 {
 				args = append(args, "--state-dir", t.TempDir())
 			}
-			_, stderr, code := execute(t, args...)
+			_, stderr, code := server.Execute(t, args...)
 			said := ""
 			for line := range strings.Lines(stderr) {
 				if strings.HasPrefix(line, "mcs: ") {
@@ -132,14 +134,14 @@ func replace(args []string, old, new string) []string {
 
 func TestHelpTeaches(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"bootstrap", "--help"}, {"check", "--help"}} {
-		stdout, _, code := execute(t, args...)
+		stdout, _, code := server.Execute(t, args...)
 		for _, want := range []string{"Usage:", "Exit codes: 0 done"} {
 			if code != 0 || !strings.Contains(stdout, want) {
 				t.Errorf("%q: exit code %d, no %q in\n%s", args, code, want, stdout)
 			}
 		}
 	}
-	if stdout, _, code := execute(t, "completion", "bash"); code != 0 || !strings.Contains(stdout, "mcs") {
+	if stdout, _, code := server.Execute(t, "completion", "bash"); code != 0 || !strings.Contains(stdout, "mcs") {
 		t.Error("no completion for bash")
 	}
 }
@@ -147,14 +149,14 @@ func TestHelpTeaches(t *testing.T) {
 // mcs check says what would be served, and fails on what is wrong.
 func TestCheck(t *testing.T) {
 	dir := copyFolder(t)
-	stdout, stderr, code := execute(t, "check", "--dir", dir)
+	stdout, stderr, code := server.Execute(t, "check", "--dir", dir)
 	if code != 3 || !strings.Contains(stdout, "problem: pool waiting names rendered-waiting-") || !strings.Contains(stderr, "1 problem") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if err := os.Remove(filepath.Join(dir, "machine-pools/waiting.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	stdout, stderr, code = execute(t, "check", "--dir", dir, "-o", "json")
+	stdout, stderr, code = server.Execute(t, "check", "--dir", dir, "-o", "json")
 	var report struct {
 		Pools    []finding
 		Problems []string
@@ -173,7 +175,7 @@ func TestCheck(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, bad.file), []byte(bad.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if stdout, _, code := execute(t, "check", "--dir", dir); code != 3 || !strings.Contains(stdout, bad.want) {
+		if stdout, _, code := server.Execute(t, "check", "--dir", dir); code != 3 || !strings.Contains(stdout, bad.want) {
 			t.Errorf("%s broken: exit code %d\n%s", bad.file, code, stdout)
 		}
 	}
@@ -214,7 +216,7 @@ spec:
 				t.Fatal(err)
 			}
 		}
-		if stdout, stderr, code := execute(t, "check", "--dir", dir); code != tt.code || !strings.Contains(stdout, tt.want) {
+		if stdout, stderr, code := server.Execute(t, "check", "--dir", dir); code != tt.code || !strings.Contains(stdout, tt.want) {
 			t.Errorf("%s: exit code %d, want %d and %q\n%s%s", tt.storage, code, tt.code, tt.want, stdout, stderr)
 		}
 	}

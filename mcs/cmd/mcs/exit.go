@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsnap/mcsnap/mcs/run"
+	"github.com/mcsnap/mcsnap/mcs/settings"
 	"github.com/mcsnap/mcsnap/snapshot/store"
 )
 
@@ -42,7 +43,13 @@ func exitCode(err error) int {
 	if _, wrong := errors.AsType[*usageError](err); wrong || strings.HasPrefix(err.Error(), "unknown command") {
 		return 2
 	}
+	if _, wrong := errors.AsType[*settings.UsageError](err); wrong {
+		return 2
+	}
 	if _, bad := errors.AsType[*run.InputError](err); bad {
+		return 3
+	}
+	if _, bad := errors.AsType[*settings.Error](err); bad {
 		return 3
 	}
 	if _, machine := errors.AsType[*run.MachineError](err); machine {

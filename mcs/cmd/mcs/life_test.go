@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsnap/mcsnap/e2e/server"
 	"github.com/mcsnap/mcsnap/mcs/devtls"
 	"github.com/mcsnap/mcsnap/snapshot"
 )
@@ -90,7 +91,7 @@ func place(t *testing.T, path, text string, halves bool) {
 // Machines boot while configs churn, files are half written, certificates rotate and the server restarts: none meets
 // an answer that would end its boot (field cases 40, 62, 63 and 79).
 func TestNoFatalAnswer(t *testing.T) {
-	dir, state, pki := copyFolder(t), t.TempDir(), t.TempDir()
+	dir, pki := copyFolder(t), t.TempDir()
 	files, err := devtls.Ensure(pki, []string{"127.0.0.1"}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -110,10 +111,12 @@ func TestNoFatalAnswer(t *testing.T) {
 		place(t, key, string(k), false)
 	}
 	install()
-	args := []string{"bootstrap", "--dir", dir, "--no-credentials", "--agent", "none", "--tls-cert", cert, "--tls-key", key, "--listen"}
-	s := start(t, state, append(args, "127.0.0.1:0")...)
-	s.serving()
-	address := strings.TrimPrefix(s.url, "https://")
+	args := []string{"bootstrap", "--dir", dir, "--no-credentials", "--agent", "none", "--tls-cert", cert, "--tls-key", key}
+	s := server.New(t, args...)
+	s.CA = files.CA
+	s.Up()
+	served(s)
+	address := strings.TrimPrefix(s.URL(), "https://")
 
 	var requests, boots, failures atomic.Int64
 	var seen sync.Map
@@ -155,7 +158,7 @@ func TestNoFatalAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		place(t, filepath.Join(dir, "machine-pools/worker.yaml"), strings.ReplaceAll(string(pool), "rendered-worker-0123456789abcdef0123456789abcdef", name), round%2 == 0)
-		s.says("rendered=" + name)
+		s.Says("rendered=" + name)
 		_ = os.Remove(filepath.Join(dir, "machine-configs", name+".yaml")) // captured: nobody is hurt
 
 		if err := os.Remove(files.Cert); err != nil {
@@ -173,12 +176,10 @@ func TestNoFatalAnswer(t *testing.T) {
 		}
 		rotations++
 
-		if code := s.stop(); code != 0 {
-			t.Errorf("exit code %d\n%s", code, s.log)
-		}
-		s = start(t, state, append(args, address)...)
+		s.Down()
+		s.Up()
 		restarts++
-		s.serving()
+		served(s)
 	}
 	close(end)
 	machines.Wait()
@@ -205,8 +206,8 @@ func serial(t *testing.T, address string, roots *x509.CertPool) string {
 // Field case 27: a folder that is filled after the start is served without a restart, and its nodes were told to wait.
 func TestFilesThatComeLater(t *testing.T) {
 	dir := t.TempDir()
-	s := start(t, "", "bootstrap", "--dir", dir, "--no-credentials", "--dev-tls", "--agent", "none")
-	reply, err := s.client().Get(s.url + "/config/worker")
+	s := server.Start(t, "bootstrap", "--dir", dir, "--no-credentials", "--dev-tls", "--agent", "none")
+	reply, err := s.Client().Get(s.URL() + "/config/worker")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,28 +218,27 @@ func TestFilesThatComeLater(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("testdata/folder")); err != nil {
 		t.Fatal(err)
 	}
-	pem, err := os.ReadFile(filepath.Join(s.state, "tls/ca.crt"))
+	pem, err := os.ReadFile(filepath.Join(s.State, "tls/ca.crt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
-	if _, err := booting(s.url+"/config/worker", roots, new(atomic.Int64), time.Now().Add(30*time.Second)); err != nil {
+	if _, err := booting(s.URL()+"/config/worker", roots, new(atomic.Int64), time.Now().Add(30*time.Second)); err != nil {
 		t.Error(err)
 	}
-	if n := strings.Count(s.log.String(), "refused; said once"); n > 2 {
+	if n := strings.Count(s.Output(), "refused; said once"); n > 2 {
 		t.Errorf("one pool's nodes were complained of %d times", n)
 	}
 }
 
 // What was served is served after a restart with an empty folder, by name and by digest; an agent of yesterday too.
 func TestRestartWithoutAFolder(t *testing.T) {
-	dir, state := copyFolder(t), t.TempDir()
-	args := []string{"bootstrap", "--dir", dir, "--no-credentials", "--dev-tls", "--agent", "none"}
-	s := start(t, state, args...)
-	s.serving()
+	dir := copyFolder(t)
+	s := server.Start(t, "bootstrap", "--dir", dir, "--no-credentials", "--dev-tls", "--agent", "none")
+	served(s)
 	get := func(path string) string {
-		reply, err := s.client().Get(s.url + path)
+		reply, err := s.Client().Get(s.URL() + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,14 +250,12 @@ func TestRestartWithoutAFolder(t *testing.T) {
 		return reply.Header.Get("Mcsnap-Snapshot-Digest") + string(body)
 	}
 	before := get("/config/worker")
-	if code := s.stop(); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	s.Down()
 	if err := os.RemoveAll(filepath.Join(dir, "machine-configs")); err != nil {
 		t.Fatal(err)
 	}
-	s = start(t, state, args...)
-	s.serving()
+	s.Up()
+	served(s)
 	if after := get("/config/worker"); after != before {
 		t.Error("the answer after the restart differs")
 	}
@@ -268,7 +266,7 @@ func TestRestartWithoutAFolder(t *testing.T) {
 	if sealed, err := snapshot.Open([]byte(get("/snapshot/" + digest.PathForm())[len(digest):])); err != nil || sealed.Digest() != digest {
 		t.Errorf("the sealed document: %v", err)
 	}
-	reply, err := http.Get(s.metrics)
+	reply, err := http.Get(s.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcsnap/mcsnap/e2e/server"
 )
 
 const (
@@ -36,16 +36,16 @@ func BenchmarkMemory(b *testing.B) {
 		folder = "../../../e2e/example/cluster"
 	}
 	for b.Loop() {
-		s := start(b, "", "bootstrap", "--dir", folder, "--no-credentials", "--dev-tls", "--agent", "none", "--access-log=false")
-		s.serving()
-		idle := s.memory()
-		before := s.gauge("go_goroutines")
-		took := s.load(loadConnections, loadRequests)
+		s := server.Start(b, "bootstrap", "--dir", folder, "--no-credentials", "--dev-tls", "--agent", "none", "--access-log=false")
+		served(s)
+		idle := s.Memory("VmRSS")
+		before := s.Gauge("go_goroutines")
+		took := load(b, s, loadConnections, loadRequests)
 		// Connections have ended; what they held goes back to the system in the garbage collector's own time.
-		peak := s.peak()
+		peak := s.Memory("VmHWM")
 		var after float64
 		for range 100 {
-			if after = s.gauge("go_goroutines"); after <= before {
+			if after = s.Gauge("go_goroutines"); after <= before {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -64,11 +64,11 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 // load asks over connections that stay open and returns the times of all requests, sorted.
-func (s *server) load(connections, requests int) []time.Duration {
-	s.t.Helper()
-	pem, err := os.ReadFile(filepath.Join(s.state, "tls", "ca.crt"))
+func load(t testing.TB, s *server.Test, connections, requests int) []time.Duration {
+	t.Helper()
+	pem, err := os.ReadFile(filepath.Join(s.State, "tls", "ca.crt"))
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
@@ -79,10 +79,10 @@ func (s *server) load(connections, requests int) []time.Duration {
 	for i := range connections {
 		all.Go(func() {
 			dialling <- struct{}{}
-			conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), config)
+			conn, err := tls.Dial("tcp", strings.TrimPrefix(s.URL(), "https://"), config)
 			<-dialling
 			if err != nil {
-				s.t.Error(err)
+				t.Error(err)
 				return
 			}
 			defer func() { _ = conn.Close() }()
@@ -90,7 +90,7 @@ func (s *server) load(connections, requests int) []time.Duration {
 			for range requests / connections {
 				begun := time.Now()
 				if _, err := io.WriteString(conn, "GET /config/worker HTTP/1.1\r\nHost: mcs\r\nAccept-Encoding: identity\r\n\r\n"); err != nil {
-					s.t.Error(err)
+					t.Error(err)
 					return
 				}
 				reply, err := http.ReadResponse(lines, nil)
@@ -98,7 +98,7 @@ func (s *server) load(connections, requests int) []time.Duration {
 					_, err = io.Copy(io.Discard, reply.Body)
 				}
 				if err != nil || reply.StatusCode != http.StatusOK {
-					s.t.Errorf("%v, %v", reply, err)
+					t.Errorf("%v, %v", reply, err)
 					return
 				}
 				times[i] = append(times[i], time.Since(begun))
@@ -109,47 +109,4 @@ func (s *server) load(connections, requests int) []time.Duration {
 	took := slices.Concat(times...)
 	slices.Sort(took)
 	return took
-}
-
-// memory and peak return the process's resident memory now and at its highest, in bytes.
-func (s *server) memory() int { return s.status("VmRSS") }
-func (s *server) peak() int   { return s.status("VmHWM") }
-
-func (s *server) status(field string) int {
-	s.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	m := regexp.MustCompile(field + `:\s+(\d+) kB`).FindSubmatch(text)
-	if m == nil {
-		s.t.Fatalf("no %s in\n%s", field, text)
-	}
-	kilobytes, err := strconv.Atoi(string(m[1]))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return kilobytes << 10
-}
-
-// gauge reads one metric without labels.
-func (s *server) gauge(name string) float64 {
-	s.t.Helper()
-	reply, err := http.Get(s.metrics)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer func() { _ = reply.Body.Close() }()
-	lines := bufio.NewScanner(reply.Body)
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			number, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			return number
-		}
-	}
-	s.t.Fatalf("no metric %s", name)
-	return 0
 }

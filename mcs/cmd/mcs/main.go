@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcsnap/mcsnap/mcs/settings"
 )
 
 // version is set when a release is built (-ldflags "-X main.version=…").
@@ -33,6 +35,8 @@ func root() *cobra.Command {
 		Long: `mcs answers booting nodes as OpenShift's machine-config server does, and gives each node a copy of the
 rendered config it runs (a snapshot). What was served once stays servable by its digest, whoever deletes the original.
 
+Every flag can be said in a file (--config) and in the environment (MCS_SERVE_LISTEN) too: see mcs config --help.
+
 Exit codes: ` + exitCodes,
 		Version:       version,
 		SilenceUsage:  true,
@@ -40,5 +44,6 @@ Exit codes: ` + exitCodes,
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	cmd.AddCommand(serveCommand(), bootstrapCommand(), checkCommand(), storeCommand())
+	settings.Bind(cmd, "state-dir")
 	return cmd
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcsnap/mcsnap/e2e/server"
 	"github.com/mcsnap/mcsnap/snapshot"
 )
 
@@ -55,11 +56,11 @@ type step struct {
 
 func runScript(t *testing.T, file string) {
 	flags, steps := readScript(t, file, variables(t))
-	s := start(t, "", append([]string{"bootstrap", "--dev-tls", "--external-url", "https://mcs.example.com:22623"}, flags...)...)
-	s.serving()
-	client := s.client()
+	s := server.Start(t, append([]string{"bootstrap", "--dev-tls", "--external-url", "https://mcs.example.com:22623"}, flags...)...)
+	served(s)
+	client := s.Client()
 	for _, step := range steps {
-		request, err := http.NewRequest(step.method, s.url+step.path, nil) // net/http cleans nothing of it
+		request, err := http.NewRequest(step.method, s.URL()+step.path, nil) // net/http cleans nothing of it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,9 +81,7 @@ func runScript(t *testing.T, file string) {
 			}
 		}
 	}
-	if code := s.stop(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	s.Down()
 }
 
 // variables are what scripts cannot know.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mcsnap/mcsnap/e2e/server"
 )
 
 // Secrets of the folder, the kubeconfig, the tokens and the keys never reach the log, the metrics or a refusal, whatever
@@ -38,15 +40,15 @@ current-context: x
 		kube, tokens := filepath.Join(secrets, "kubeconfig"), filepath.Join(secrets, "tokens")
 		write(kube, kubeconfig)
 		write(tokens, canary+"-token\n")
-		s := start(t, "", "bootstrap", "--dir", dir, "--kubeconfig", kube, "--token-file", tokens, "--dev-tls", "--agent", "none",
+		s := server.Start(t, "bootstrap", "--dir", dir, "--kubeconfig", kube, "--token-file", tokens, "--dev-tls", "--agent", "none",
 			"--log-level", "debug", "--log-format", format, "--metrics-listen", "127.0.0.1:0")
-		s.serving()
-		client := s.client()
+		served(s)
+		client := s.Client()
 		told := ""
 		ask := func() {
 			for _, path := range []string{"/config/worker", "/config/worker.gz", "/config/waiting", "/config/x?token=" + canary, "/readyz?verbose", "/snapshot/" + canary} {
 				for _, token := range []string{canary + "-token", canary + "-other"} {
-					request, err := http.NewRequest(http.MethodGet, s.url+path, nil)
+					request, err := http.NewRequest(http.MethodGet, s.URL()+path, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -70,24 +72,24 @@ current-context: x
 		write(tokens, canary[:4]+"\n")
 		write(kube, kubeconfig[:len(kubeconfig)/2]+canary+": [")
 		write(config, string(rendered)[:300]+canary+": {")
-		s.says("rendered-worker-0123456789abcdef0123456789abcdef.yaml")
-		s.says("stay good")
+		s.Says("rendered-worker-0123456789abcdef0123456789abcdef.yaml")
+		s.Says("stay good")
 		ask()
-		reply, err := http.Get(s.metrics)
+		reply, err := http.Get(s.Metrics())
 		if err != nil {
 			t.Fatal(err)
 		}
 		metrics, _ := io.ReadAll(reply.Body)
 		_ = reply.Body.Close()
-		for where, text := range map[string]string{"the log": s.log.String(), "the metrics": string(metrics), "refusals": told} {
+		for where, text := range map[string]string{"the log": s.Output(), "the metrics": string(metrics), "refusals": told} {
 			if i := strings.Index(text, canary); i >= 0 {
 				t.Errorf("%s, %s: …%s…", format, where, text[max(0, i-200):min(len(text), i+100)])
 			}
 		}
-		if told == "" || !strings.Contains(s.log.String(), "DEBUG") && s.log.String() == "" {
+		if told == "" || !strings.Contains(s.Output(), "DEBUG") && s.Output() == "" {
 			t.Error("nothing was told: the test shows nothing")
 		}
-		_ = filepath.WalkDir(s.state, func(path string, entry os.DirEntry, err error) error {
+		_ = filepath.WalkDir(s.State, func(path string, entry os.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() {
 				if info, err := entry.Info(); err == nil {
 					text, _ := os.ReadFile(path)

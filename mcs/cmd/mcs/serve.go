@@ -27,6 +27,7 @@ func serveCommand() *cobra.Command {
 		watched                  cluster.Config
 		required, users, intends []string
 		review                   bool
+		cfg                      run.Config
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -54,22 +55,22 @@ Exit codes: ` + exitCodes,
   # try it from a workstation: a certificate of its own, nodes get no credentials
   mcs serve --kubeconfig ~/.kube/config --no-credentials --dev-tls --state-dir ./state --agent none`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := flags.config()
-			if err != nil {
-				return err
-			}
-			if watched.NoCredentials && cmd.Flags().Changed("node-token-dir") {
+		PreRunE: func(cmd *cobra.Command, _ []string) (err error) {
+			switch {
+			case watched.NoCredentials && cmd.Flags().Changed("node-token-dir"):
 				return usage("--no-credentials and --node-token-dir exclude each other: choose one")
+			case review && flags.tokenFile != "":
+				return usage("--token-review and --token-file exclude each other: choose one")
 			}
+			cfg, err = flags.config()
+			return err
+		},
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if watched.NoCredentials {
 				watched.TokenDir, watched.CABundle = "", ""
 			}
 			if watched.REST, err = connection(kubeconfig); err != nil {
 				return err
-			}
-			if review && flags.tokenFile != "" {
-				return usage("--token-review and --token-file exclude each other: choose one")
 			}
 			if review {
 				client, err := authclient.NewForConfig(watched.REST)
