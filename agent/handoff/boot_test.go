@@ -253,3 +253,20 @@ func TestOneAtATime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A snapshot that is lost whole after a boot that had handed it over comes back with its overlays, from the record.
+func TestOverlaysSurviveALoss(t *testing.T) {
+	const ca = "new CA"
+	plain := sealed(t, "1", 3)
+	s := plain.WithOverlays([]snapshot.Overlay{{Path: "/etc/kubernetes/ca.crt", Reason: "controllerconfig", SHA256: sha256Hex(ca)}})
+	dir := born(t, s, map[string]string{"/etc/kubernetes/ca.crt": ca})
+	if _, err := handoff.Run(t.Context(), options(open(t, dir, nil), nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, snapshot.Path)); err != nil {
+		t.Fatal(err)
+	}
+	if outcome, err := handoff.Run(t.Context(), options(open(t, dir, nil), server(1, plain))); err != nil || outcome.Overlays != 1 {
+		t.Errorf("got %+v, %v; want 1 overlay", outcome, err)
+	}
+}

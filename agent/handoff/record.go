@@ -35,6 +35,10 @@ type Record struct {
 	Attempts int             `json:"attempts"` // requests it took to get the snapshot back; 0 when it was embedded
 	BootID   string          `json:"bootID"`   // of the boot that did it
 	Version  string          `json:"version"`  // of the agent that did it
+
+	// Overlays are the snapshot's: servers keep snapshots without them, so that a snapshot which is lost whole later on
+	// would come back without.
+	Overlays []snapshot.Overlay `json:"overlays,omitempty"`
 }
 
 // ReadRecord returns nil when there is no record, or none that can be parsed: it is a report and decides nothing.
@@ -70,7 +74,7 @@ func (b *boot) writeRecord(stage Stage) error {
 		}
 	}
 	b.record.Stage, b.record.Name, b.record.Digest = stage, b.snap.Name(), b.snap.Digest()
-	b.record.BootID, b.record.Version = b.BootID, b.Version
+	b.record.BootID, b.record.Version, b.record.Overlays = b.BootID, b.Version, b.snap.Overlays()
 	text, err := json.MarshalIndent(b.record, "", "  ")
 	if err != nil {
 		return err
@@ -78,21 +82,29 @@ func (b *boot) writeRecord(stage Stage) error {
 	return machineError(b.Node.WriteFile(RecordPath, append(text, '\n'), 0o600))
 }
 
-// overlaysStillTrue saves the list of overlays from a damaged snapshot: servers keep snapshots without it. An entry is
-// taken when the file it names has the content it claims, which no damage can fake.
+// overlaysStillTrue saves the list of overlays of a snapshot that is damaged or lost, from the file or from the record of
+// an earlier boot: servers keep snapshots without it.
 func (b *boot) overlaysStillTrue() []snapshot.Overlay {
 	var damaged struct {
 		Overlays []snapshot.Overlay `json:"overlays"`
 	}
-	if json.Unmarshal(b.raw, &damaged) != nil {
-		return nil
+	if json.Unmarshal(b.raw, &damaged) == nil && len(damaged.Overlays) > 0 {
+		return StillTrue(b.Node, damaged.Overlays)
 	}
+	if record, err := ReadRecord(b.Node); err == nil && record != nil && record.Digest == b.born.Digest {
+		return StillTrue(b.Node, record.Overlays)
+	}
+	return nil
+}
+
+// StillTrue takes those overlays whose file has the content they claim, which no damage can fake.
+func StillTrue(node *root.Root, overlays []snapshot.Overlay) []snapshot.Overlay {
 	var kept []snapshot.Overlay
-	for _, overlay := range damaged.Overlays {
+	for _, overlay := range overlays {
 		if !path.IsAbs(overlay.Path) {
 			continue
 		}
-		content, err := b.Node.ReadFile(overlay.Path, maxCurrent)
+		content, err := node.ReadFile(overlay.Path, maxCurrent)
 		sum := sha256.Sum256(content)
 		if err == nil && strings.EqualFold(overlay.SHA256, hex.EncodeToString(sum[:])) {
 			kept = append(kept, overlay)

@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"path"
 	"slices"
@@ -80,31 +79,18 @@ func (u *Updater) Open(ctx context.Context) (resumed *Result, closeNode func(), 
 	if err != nil {
 		return nil, nil, err
 	}
-	resumed, err = u.resume(ctx)
+	err = u.bornAnew()
+	if err == nil {
+		resumed, err = u.resume(ctx)
+	}
+	if err == nil {
+		err = u.adopt()
+	}
 	if err != nil {
 		unlock()
 		return nil, nil, err
 	}
 	return resumed, unlock, nil
-}
-
-// Current is the config the node is at: the daemon's own record if there is one, else what the node was born with.
-func (u *Updater) Current() (*snapshot.Snapshot, error) {
-	for _, name := range []string{currentPath, snapshot.Path} {
-		sealed, err := u.Node.ReadFile(name, snapshot.MaxSealed)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		s, err := snapshot.Open(sealed)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		return s, nil
-	}
-	return nil, fmt.Errorf("%s: missing, so nothing says which config this node is at; run mcsnap-agent doctor", snapshot.Path)
 }
 
 // Update brings the node to a config. A nil error means that it is there, on stable storage.

@@ -141,8 +141,38 @@ func TestOnARealCluster(t *testing.T) {
 		m.becomes(node.Degraded, "rendered-worker-16", "a.service is disabled, want it enabled")
 		m.systemctl("enable", "a.service")
 		m.becomes(node.Done, "rendered-worker-16", "")
-		m.systemctl("mask", "--force", "a.service")
-		m.becomes(node.Degraded, "rendered-worker-16", "/etc/systemd/system/a.service is no file")
+	})
+
+	t.Run("every copy of what it was born with is lost", func(t *testing.T) {
+		m := provision(t, cluster, "n11", generation(1))
+		kept, err := snapshot.LoadFile(filepath.Join(m.dir, snapshot.Path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lose := func(names ...string) {
+			for _, name := range names {
+				if err := os.Remove(filepath.Join(m.dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		lose(snapshot.Path, handoff.CurrentPath)
+		m.register()
+		stop := m.run()
+		m.becomes(node.Degraded, "", snapshot.Path+": missing, and with it what this node was born with (digest wanted: "+string(kept.Digest())+"); put that file back")
+		m.write(snapshot.Path, string(kept.Bytes()), 0o600) // it recovers by itself
+		m.becomes(node.Done, "rendered-worker-1", "")
+		stop()
+		lose(snapshot.Path, "var/lib/mcsnap/current.json")
+		stop = m.run()
+		m.becomes(node.Degraded, "rendered-worker-1", "digest wanted: "+string(kept.Digest()))
+		stop()
+		m.fetch = func(context.Context, snapshot.Digest) (*snapshot.Snapshot, error) { return kept, nil }
+		m.run()
+		m.becomes(node.Done, "rendered-worker-1", "")
+		if back, err := snapshot.LoadFile(filepath.Join(m.dir, snapshot.Path)); err != nil || back.Digest() != kept.Digest() {
+			t.Errorf("the snapshot is not back: %v", err)
+		}
 	})
 
 	t.Run("what a running node cannot be brought to", func(t *testing.T) {

@@ -75,12 +75,14 @@ type daemon struct {
 	configs dynamic.Interface
 	wake    chan struct{} // something may have changed
 	told    bool
-	respite respite // from the update that failed last
-	missing *watch  // of the desired config, while the cluster does not have it
+
+	closeNode func()  // nil while the node's own files could not be opened
+	respite   respite // from the update that failed last
+	missing   *watch  // of the desired config, while the cluster does not have it
 }
 
-// Run keeps the node at its desired config until the context ends. It returns an error only when the node's own state is of
-// no use: everything else is told in the annotations and tried again.
+// Run keeps the node at its desired config until the context ends. It returns an error only when the cluster's address is
+// of no use: everything else, the loss of the node's own files too, is told in the annotations and tried again.
 func Run(ctx context.Context, options Options) error {
 	if options.Every == 0 {
 		options.Every = time.Minute
@@ -91,18 +93,17 @@ func Run(ctx context.Context, options Options) error {
 	if options.Ready == nil {
 		options.Ready = func() {}
 	}
-	resumed, closeNode, err := options.Updater.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeNode()
-	if resumed != nil {
-		options.Log.Info("an update that was cut is over", "from", resumed.From, "to", resumed.To, "back", resumed.Back, "reason", resumed.Reason)
-	}
-	if _, err := options.Updater.Current(); err != nil {
-		return err
-	}
 	d := &daemon{Options: options, wake: make(chan struct{}, 1)}
+	defer func() {
+		if d.closeNode != nil {
+			d.closeNode()
+		}
+	}()
+	// An update that was cut is gone on with whether or not the cluster can be reached.
+	if err := d.open(ctx); ctx.Err() == nil && err != nil {
+		d.Log.Error("the node's own files are of no use yet", "problem", err)
+	}
+	var err error
 	if d.client, err = kubernetes.NewForConfig(options.Cluster); err != nil {
 		return err
 	}
@@ -111,6 +112,22 @@ func Run(ctx context.Context, options Options) error {
 	}
 	nodes := d.watchOwn(ctx)
 	return d.loop(ctx, nodes)
+}
+
+// open takes the node for this process, once.
+func (d *daemon) open(ctx context.Context) error {
+	if d.closeNode != nil {
+		return nil
+	}
+	resumed, closeNode, err := d.Updater.Open(ctx)
+	if err != nil {
+		return err
+	}
+	d.closeNode = closeNode
+	if resumed != nil {
+		d.Log.Info("an update that was cut is over", "from", resumed.From, "to", resumed.To, "back", resumed.Back, "reason", resumed.Reason)
+	}
+	return nil
 }
 
 // watchOwn keeps this node's own object at hand: field selectors are all that the node authorizer lets a kubelet watch.

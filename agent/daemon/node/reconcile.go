@@ -23,14 +23,18 @@ import (
 //
 //	(none)         --> Done: the node's first start
 //	Done           --> Working: another config is desired, and known
-//	               --> Degraded: the desired config is not to be had, or a file or unit drifted
+//	               --> Degraded: the desired config is not to be had, a file or unit drifted, or nothing on the node says
+//	                   which config it is at
 //	               --> Unreconcilable: a running node cannot be brought there
 //	Working        --> Done: the node is at the desired config (after the reboot, where there is one)
 //	               --> Degraded: the update failed and was taken back
 //	Degraded       --> Working, Done: the cause is gone
 //	Unreconcilable --> Working, Done: another config is desired
 func (d *daemon) reconcile(ctx context.Context, is map[string]string, version string) error {
-	current, err := d.Updater.Current()
+	current, err := d.current(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
 		return d.tell(ctx, is, map[string]string{StateKey: string(Degraded), ReasonKey: err.Error()})
 	}
@@ -59,6 +63,22 @@ func (d *daemon) reconcile(ctx context.Context, is map[string]string, version st
 	}
 	d.found()
 	return d.update(ctx, is, target)
+}
+
+// current is the config that the node is at. Where the node's own files do not say so any more, it is fetched by its
+// digest; until that succeeds, or somebody puts the file back, the node is Degraded.
+func (d *daemon) current(ctx context.Context) (*snapshot.Snapshot, error) {
+	if err := d.open(ctx); err != nil {
+		return nil, err
+	}
+	current, err := d.Updater.Current()
+	if lost, is := errors.AsType[*change.LostError](err); is && d.Fetch != nil {
+		current, err = d.Updater.Recover(ctx, lost, d.Fetch)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return current, d.Updater.Restore(current)
 }
 
 // endBootstrap renames the annotations file that Ignition wrote, which is the sign that bootstrap has ended: from now on
