@@ -3,11 +3,16 @@
 package house
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/mcsnap/mcsnap/e2e/changes"
+	"github.com/mcsnap/mcsnap/e2e/commands"
+	"github.com/mcsnap/mcsnap/e2e/commands/tree"
 	"github.com/mcsnap/mcsnap/e2e/example"
+	"github.com/mcsnap/mcsnap/e2e/reference"
 )
 
 // generators lists whatever in the repository is made by a program: the folder (or the one file), what the program would
@@ -22,4 +27,15 @@ var generators = []struct {
 		text, err := changes.Render(os.DirFS(filepath.Join(top, "docs/changes")))
 		return map[string][]byte{".": text}, err
 	}, "go generate ./e2e/changes"},
+	{"docs/reference.md", func() (map[string][]byte, error) {
+		programs, err := programs()
+		if err != nil {
+			return nil, err
+		}
+		metrics, err := reference.Metrics(filepath.Join(top, "mcs"))
+		return map[string][]byte{".": reference.Render(programs, metrics)}, err
+	}, "go generate ./e2e/reference"},
 }
+
+// programs are the commands as the programs tell them, asked once.
+var programs = sync.OnceValues(func() ([]*tree.Command, error) { return commands.Trees(context.Background()) })

@@ -4,18 +4,27 @@ package house
 
 import (
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/mcsnap/mcsnap/e2e/commands"
 	"github.com/mcsnap/mcsnap/e2e/pages"
+	"github.com/mcsnap/mcsnap/e2e/reference"
 )
 
 // What the documents link to, show and name is there.
 func TestDocuments(t *testing.T) {
-	programs, err := commands.Trees(t.Context())
+	programs, err := programs()
 	if err != nil {
 		t.Fatal(err)
+	}
+	metrics, err := reference.Metrics(filepath.Join(top, "mcs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, m := range metrics {
+		known[m.Name] = true
 	}
 	there := map[string]bool{".": true}
 	var documents []*pages.Page
@@ -32,6 +41,7 @@ func TestDocuments(t *testing.T) {
 		"blocks are what they claim":   pages.Blocks(documents),
 		"shown command lines are good": pages.CommandLines(documents, programs),
 		"examples in --help are good":  pages.Examples(programs),
+		"named metrics are there":      pages.Metrics(documents, known),
 	} {
 		t.Run(rule, func(t *testing.T) {
 			for _, fault := range faults {

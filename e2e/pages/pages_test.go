@@ -93,6 +93,19 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
+func TestMetrics(t *testing.T) {
+	known := map[string]bool{"mcsnap_a_total": true, "mcsnap_b_seconds": true}
+	for text, want := range map[string]string{
+		"`mcsnap_a_total{x=\"y\"}`": "",
+		"`mcsnap_a`":                "p.md:1: no program shows the metric mcsnap_a; the nearest is mcsnap_a_total",
+		"one\n\n```promql\nup\nrate(mcsnap_b_seconds_bucket[5m])\n```": "",
+		"one\n\n```promql\nup\nrate(mcsnap_c_seconds_bucket[5m])\n```": "p.md:5: no program shows the metric mcsnap_c",
+		"`/run/mcsnap`, `mcsnap-agent`":                                "",
+	} {
+		expect(t, text, Metrics([]*Page{Read("p.md", []byte(text))}, known), want)
+	}
+}
+
 func TestExamples(t *testing.T) {
 	help := func(example string) []*tree.Command {
 		return []*tree.Command{{Name: "mcs", Example: example, Commands: programs[0].Commands}}

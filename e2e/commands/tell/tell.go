@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcsnap/mcsnap/e2e/commands/tree"
+	"github.com/mcsnap/mcsnap/mcs/settings"
 )
 
 // Main describes the command in the way that the arguments ask for, and ends the process.
@@ -58,6 +59,7 @@ func flag(cmd *cobra.Command, f *pflag.Flag) tree.Flag {
 	told := tree.Flag{
 		Name: f.Name, Short: f.Shorthand, Kind: kind, Meaning: meaning, Default: f.DefValue,
 		Alone: f.NoOptDefVal != "", Hidden: f.Hidden,
+		Env: strings.Join(f.Annotations[settings.EnvAnnotation], ""), Key: strings.Join(f.Annotations[settings.KeyAnnotation], ""),
 	}
 	if complete, ok := cmd.GetFlagCompletionFunc(f.Name); ok {
 		values, _ := complete(cmd, nil, "")

@@ -31,6 +31,8 @@ type Flag struct {
 	Alone   bool     `json:"alone,omitempty"` // may stand without a value
 	Hidden  bool     `json:"hidden,omitempty"`
 	Values  []string `json:"values,omitempty"` // the only ones, when there are any
+	Env     string   `json:"env,omitempty"`    // the variable that may say it
+	Key     string   `json:"key,omitempty"`    // its place in the file of settings
 }
 
 // Sub returns the command of that name below this one, nil when there is none.
