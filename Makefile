@@ -11,7 +11,12 @@ CHECKS := -checks inherit,-ST1005
 
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help build demo test e2e replay race figures bench lint fmt generate ci lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-lint lab-debian clean
+# make install puts the programs, their man pages and completions below PREFIX, or for a package below DESTDIR/PREFIX.
+PREFIX ?= /usr/local
+DESTDIR ?=
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+
+.PHONY: help build install demo test e2e replay race figures bench lint fmt generate ci lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-lint lab-debian clean
 help: ## this list
 	@echo 'make TARGET, where TARGET is one of'
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -19,6 +24,13 @@ help: ## this list
 build: ## the programs, static, into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ $(COMMANDS)
+
+install: build ## the programs, man pages and completions, into $(DESTDIR)$(PREFIX)
+	@rm -rf bin/share
+	go run ./e2e/commands/write bin/share
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share
+	install -m 0755 bin/mcs bin/ignition-stub bin/mcsnap-agent bin/mcsnap-daemon $(DESTDIR)$(PREFIX)/bin
+	cp -R bin/share/. $(DESTDIR)$(PREFIX)/share
 
 demo: build lab-ignition ## one node's life on this machine, with the real Ignition (KEEP=1 leaves its root)
 	@go run ./e2e/demo

@@ -49,6 +49,20 @@ func Trees(ctx context.Context) (all []*tree.Command, err error) {
 	return all, nil
 }
 
+// Share writes the programs' man pages and completions below a folder that is laid out as share/ of a system.
+func Share(ctx context.Context, folder string) error {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return err
+	}
+	for _, p := range Programs {
+		if _, err := p.tell(ctx, "share", folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // tell builds the program so that it describes itself, and lets it.
 func (p Program) tell(ctx context.Context, args ...string) ([]byte, error) {
 	top, err := lab.Top()

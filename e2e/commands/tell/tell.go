@@ -29,12 +29,15 @@ func Main(root *cobra.Command) {
 }
 
 func describe(root *cobra.Command, args []string) error {
-	root.InitDefaultCompletionCmd()
-	root.InitDefaultHelpCmd()
-	if len(args) == 1 && args[0] == "tree" {
+	switch {
+	case len(args) == 1 && args[0] == "tree":
+		root.InitDefaultCompletionCmd()
+		root.InitDefaultHelpCmd()
 		return json.NewEncoder(os.Stdout).Encode(command(root))
+	case len(args) == 2 && args[0] == "share":
+		return share(root, args[1])
 	}
-	return fmt.Errorf("asked for %q; want tree", args)
+	return fmt.Errorf("asked for %q; want tree, or share FOLDER", args)
 }
 
 func command(cmd *cobra.Command) *tree.Command {

@@ -47,7 +47,7 @@ alone, that expires. It is read from a file or from standard input (--token-file
 	flags.StringVar(&f.Pool, "pool", "", "the machine config pool, where --url names the server alone")
 	f.access.register(flags, "")
 	flags.StringVar(&f.spec, "spec", "3.4", "Ignition spec version: 2.2, or 3.0 to 3.6")
-	flags.BoolVar(&f.Gzip, "gzip", false, "let the machine fetch the compressed config, <URL>.gz")
+	flags.BoolVar(&f.Gzip, "gzip", false, "let the machine fetch the compressed config, URL.gz")
 	flags.DurationVar(&f.BootBudget, "boot-budget", 2*time.Hour, "warn when the token expires sooner")
 	flags.DurationVar(&f.headers, "timeout-headers", 0, "how long Ignition waits for an answer's headers (default Ignition's 10s)")
 	flags.DurationVar(&f.total, "timeout-total", 0, "how long Ignition tries in all (default for ever)")
