@@ -16,8 +16,8 @@ import (
 func share(root *cobra.Command, folder string) error {
 	man := filepath.Join(folder, "man/man1")
 	completions := map[string]func(string) error{
-		filepath.Join("bash-completion/completions", root.Name()):      func(file string) error { return root.GenBashCompletionFileV2(file, true) },
-		filepath.Join("zsh/site-functions", "_"+root.Name()):           root.GenZshCompletionFile,
+		filepath.Join("bash-completion/completions", root.Name()):       func(file string) error { return root.GenBashCompletionFileV2(file, true) },
+		filepath.Join("zsh/site-functions", "_"+root.Name()):            root.GenZshCompletionFile,
 		filepath.Join("fish/vendor_completions.d", root.Name()+".fish"): func(file string) error { return root.GenFishCompletionFile(file, true) },
 	}
 	if err := os.MkdirAll(man, 0o755); err != nil {
