@@ -41,6 +41,7 @@ func TestDocuments(t *testing.T) {
 		"blocks are what they claim":   pages.Blocks(documents),
 		"shown command lines are good": pages.CommandLines(documents, programs),
 		"examples in --help are good":  pages.Examples(programs),
+		"documents are in the index":   append(pages.Index(documents, "docs/README.md"), pages.Index(documents, "docs/decisions/README.md")...),
 		"named metrics are there":      pages.Metrics(documents, known),
 	} {
 		t.Run(rule, func(t *testing.T) {

@@ -58,3 +58,22 @@ func follow(p *Page, destination string, byPath map[string]*Page, exists func(st
 	}
 	return ""
 }
+
+// Index returns the pages in an index's folder that the index does not link to.
+func Index(all []*Page, index string) (faults []string) {
+	linked := map[string]bool{index: true}
+	for _, p := range all {
+		if p.Path == index {
+			for _, link := range p.links {
+				file, _, _ := strings.Cut(link.text, "#")
+				linked[path.Join(path.Dir(index), file)] = true
+			}
+		}
+	}
+	for _, p := range all {
+		if path.Dir(p.Path) == path.Dir(index) && !linked[p.Path] {
+			faults = append(faults, fmt.Sprintf("%s: %s does not name it, so nobody finds it; add it there", p.Path, index))
+		}
+	}
+	return faults
+}

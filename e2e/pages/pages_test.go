@@ -39,6 +39,13 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+func TestIndex(t *testing.T) {
+	index := Read("docs/README.md", []byte("[a](a.md#x), [b](b/README.md)\n"))
+	page := func(path string) *Page { return Read(path, nil) }
+	expect(t, "all are there", Index([]*Page{index, page("docs/a.md"), page("docs/b/README.md"), page("docs/b/c.md"), page("README.md")}, "docs/README.md"), "")
+	expect(t, "one is not", Index([]*Page{index, page("docs/a.md"), page("docs/c.md")}, "docs/README.md"), "docs/c.md: docs/README.md does not name it")
+}
+
 func TestBlocks(t *testing.T) {
 	for text, want := range map[string]string{
 		"```sh\nif true; then echo; fi\n```":                    "",
