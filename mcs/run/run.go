@@ -91,7 +91,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = kept.folder.Close() }()
+	defer kept.close()
 	from, err := cfg.Source(kept)
 	if err != nil {
 		return err
