@@ -158,6 +158,9 @@ func (cfg Config) inputs() (compose.Inputs, *agents.Folder, error) {
 	if err != nil {
 		return in, nil, &MachineError{fmt.Errorf("%w; see --state-dir", err)}
 	}
+	if len(cfg.Agents) == 0 {
+		cfg.Log.Warn("nodes get no first-boot agent from this server; see to it that the OS image brings mcsnap-agent, or give --agent ARCH=FILE")
+	}
 	for _, file := range cfg.Agents {
 		a, err := folder.Add(file.Arch, file.Path)
 		if _, bad := errors.AsType[*agents.BadAgentError](err); bad {

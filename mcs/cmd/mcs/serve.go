@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -62,6 +63,27 @@ Exit codes: ` + exitCodes,
 				return usage("--no-credentials and --node-token-dir exclude each other: choose one")
 			case review && flags.tokenFile != "":
 				return usage("--token-review and --token-file exclude each other: choose one")
+			case !watched.NoCredentials && watched.TokenDir == "":
+				return usage("--node-token-dir is empty: give the folder with token and ca.crt, or --no-credentials")
+			case !review && (cmd.Flags().Changed("token-audience") || len(users) > 0):
+				return usage("--token-audience and --token-user say which reviewed tokens are good: give --token-review too")
+			case review && len(intends) == 0:
+				return usage("--token-audience is empty: say which audience a node's token is for, such as mcs")
+			case watched.Patience < 0:
+				return usage("--api-patience %s: write a time above 0, or leave it out for the default", watched.Patience)
+			case watched.APIServer != "" && !isURL(watched.APIServer):
+				return usage("--apiserver-url %.100q: write https://host:port", watched.APIServer)
+			}
+			if watched.CABundle != "" {
+				if _, _, err := cluster.BundleName(watched.CABundle); err != nil {
+					return usage("--kubeconfig-data: %w", err)
+				}
+			}
+			if err := poolNames("require-pools", required); err != nil {
+				return err
+			}
+			if err := poolNames("force-spec", watched.ForceSpec); err != nil {
+				return err
 			}
 			cfg, err = flags.config()
 			return err
@@ -97,6 +119,7 @@ Exit codes: ` + exitCodes,
 	f.StringSliceVar(&required, "require-pools", nil, "pools without which /readyz is 503; empty means those of --pools, else every known pool, at least one")
 	f.StringSliceVar(&pools, "pools", nil, "answer for these pools only, comma-separated; nodes of others are told to ask again, and all configs are captured")
 	f.DurationVar(&watched.Patience, "api-patience", 0, "how long the API server may take at start before nodes are answered from what is remembered (default 1s)")
+	f.BoolVar(&watched.Nodes, "refuse-joined", false, "refuse configs to the addresses of Node objects: whatever runs on a node has no business with a new one's")
 	f.BoolVar(&review, "token-review", false, "ask the API server whether a node's bearer token is good")
 	f.StringSliceVar(&intends, "token-audience", []string{"mcs"}, "audiences that a reviewed token may be for")
 	f.StringSliceVar(&users, "token-user", nil, "users whose tokens are good (system:serviceaccount:NAMESPACE:NAME); empty means all")
@@ -125,6 +148,9 @@ func runOn(cmd *cobra.Command, cfg run.Config, watched cluster.Config) error {
 	go told.Run(cmd.Context())
 	cfg.OnChange = told.Answered
 	var from *cluster.Source
+	if watched.Nodes {
+		cfg.Serve.Gate.Joined = func(a netip.Addr) bool { return from.Joined(a) }
+	}
 	cfg.Source = func(into store.Store) (source.Source, error) {
 		watched.Store = into
 		if from, err = cluster.New(watched); err != nil {
