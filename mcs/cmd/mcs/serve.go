@@ -27,6 +27,7 @@ func serveCommand() *cobra.Command {
 		kubeconfig               string
 		watched                  cluster.Config
 		required, users, intends []string
+		pools                    []string
 		review                   bool
 		cfg                      run.Config
 	)
@@ -46,7 +47,7 @@ Nodes join with a kubeconfig made of the token in --node-token-dir, the CA bundl
 change. Without a token nodes are told to ask again: one without credentials would never join.
 
 /readyz is 200 once every known pool can be answered, with or without the API server; /readyz?verbose says what is
-wrong besides. The rights it needs are in deploy/base/rbac.yaml.
+wrong besides. The rights it needs are in deploy/base/rbac.yaml, and docs/install.md leads through deploying it.
 
 Exit codes: ` + exitCodes,
 		Example: `  # in the cluster, with the service account's rights
@@ -101,7 +102,10 @@ Exit codes: ` + exitCodes,
 				}
 				cfg.Serve.Gate.Tokens = serve.NewTokenReview(client.TokenReviews(), intends, users)
 			}
-			watched.Log, watched.State, cfg.Required = cfg.Log, cfg.StateDir, required
+			watched.Log, watched.State, cfg.Required, cfg.Serve.Pools = cfg.Log, cfg.StateDir, required, pools
+			if len(required) == 0 {
+				cfg.Required = pools
+			}
 			return runOn(cmd, cfg, watched)
 		},
 	}
@@ -112,7 +116,8 @@ Exit codes: ` + exitCodes,
 	f.StringVar(&watched.CABundle, "kubeconfig-data", "openshift-machine-config-operator/kubeconfig-data", "ConfigMap NAMESPACE/NAME whose ca-bundle.crt wins over ca.crt, \"\" for none")
 	f.StringVar(&watched.APIServer, "apiserver-url", "", "URL of the API server for nodes; empty means the ControllerConfig's")
 	f.StringSliceVar(&watched.ForceSpec, "force-spec", nil, "pools whose new nodes get spec.configuration though no machine has proved it; said in the log")
-	f.StringSliceVar(&required, "require-pools", nil, "pools without which /readyz is 503; empty means every known pool, at least one")
+	f.StringSliceVar(&required, "require-pools", nil, "pools without which /readyz is 503; empty means those of --pools, else every known pool, at least one")
+	f.StringSliceVar(&pools, "pools", nil, "answer for these pools only, comma-separated; nodes of others are told to ask again, and all configs are captured")
 	f.DurationVar(&watched.Patience, "api-patience", 0, "how long the API server may take at start before nodes are answered from what is remembered (default 1s)")
 	f.BoolVar(&watched.Nodes, "refuse-joined", false, "refuse configs to the addresses of Node objects: whatever runs on a node has no business with a new one's")
 	f.BoolVar(&review, "token-review", false, "ask the API server whether a node's bearer token is good")

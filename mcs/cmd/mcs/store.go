@@ -43,7 +43,7 @@ Exit codes: ` + storeExitCodes,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(storeLsCommand(), storeShowCommand(), storeExportCommand(), storeVerifyCommand(), storePruneCommand())
+	cmd.AddCommand(storeLsCommand(), storeShowCommand(), storeExportCommand(), storeVerifyCommand(), storePruneCommand(), storePrepareCommand())
 	return cmd
 }
 
