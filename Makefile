@@ -55,7 +55,9 @@ bench: ## how fast, and how big; ends in one line per figure, with its goal
 # What the race detector is for is our own goroutines; the stories in e2e/ run the built programs.
 race: build lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## the packages that share state, under the race detector
 	@e2e/lab/packages systemd race
-	go test -timeout 20m -race $(TESTFLAGS) ./snapshot ./snapshot/lister ./snapshot/durable ./mcs/publish ./mcs/source/directory ./agent/handoff ./agent/doctor
+	go test -timeout 20m -race $(TESTFLAGS) ./snapshot ./snapshot/durable ./snapshot/lister ./snapshot/store \
+		./mcs/agents ./mcs/filewatch ./mcs/prune ./mcs/publish ./mcs/serve ./mcs/settings ./mcs/source/... ./agent/handoff ./agent/doctor
+	go test -timeout 10m -race $(TESTFLAGS) -run 'TestSameBytes|TestKernelArguments' ./mcs/compose
 
 figures: ## the figures that are ratios to a peer of the same run, and the sizes of bodies
 	@go test -p 1 -run '^$$' -bench 'KeepAlive|Fresh|BodyBytes' -benchtime 1x ./mcs/serve ./mcs/compose

@@ -70,6 +70,9 @@ func TestDiskFaults(t *testing.T) {
 		if failing, held := s.Gauge("mcsnap_store_failing"), s.Gauge("mcsnap_store_held_snapshots"); failing != 1 || held != 1 {
 			t.Errorf("%s: failing is %v, held %v", fault.what, failing, held)
 		}
+		if s.Gauge(`mcsnap_pool_origin{origin="memory",pool="worker"}`) != 1 {
+			t.Errorf("%s: the metric does not say that the pool is served from memory", fault.what)
+		}
 		if said := strings.Count(s.Output(), "the store takes nothing") - complaints; said != 1 {
 			t.Errorf("%s: said %d times, want once", fault.what, said)
 		}

@@ -8,8 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mcsnap/mcsnap/mcs/compose"
 	"github.com/mcsnap/mcsnap/mcs/source"
@@ -53,6 +56,56 @@ func TestKeyIsTheContentAlone(t *testing.T) {
 	}
 }
 
+// Field case 4: where a pool's answer comes from is told for what the controller renders again and for what it does not;
+// and for what the disk has not taken.
+func TestOrigin(t *testing.T) {
+	b := newBench(t)
+	b.capture("a")
+	has := func(v *source.View) { v.Rendered = map[string]snapshot.Digest{name("a"): sealed(t, "a").Digest()} }
+	tells := func(when, want string) {
+		t.Helper()
+		if got := b.Origin("worker"); got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+		for _, origin := range []string{OriginSource, OriginStore, OriginMemory} {
+			if told := metricHas(t, b.registry, "mcsnap_pool_origin", "worker", origin); told != (origin == want) {
+				t.Errorf("%s: the metric tells %s: %v", when, origin, told)
+			}
+		}
+	}
+	tells("before anything is known", "")
+	b.worker("a", "a", 1, has)
+	tells("it exists", OriginSource)
+	b.worker("a", "a", 1)
+	tells("it was deleted", OriginStore)
+	b.worker("a", "a", 1, has)
+	tells("it was rendered again", OriginSource)
+	b.store.held = sealed(t, "a").Digest()
+	tells("the disk took it not", OriginMemory)
+	b.store.held = ""
+	tells("the disk has it", OriginSource)
+}
+
+func metricHas(t *testing.T, registry *prometheus.Registry, name string, labels ...string) bool {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			var values []string
+			for _, label := range metric.GetLabel() {
+				values = append(values, label.GetValue())
+			}
+			if family.GetName() == name && !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(values, l) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Field case 22: an image that overrides the config's own goes into one answer and into no later one, whoever composes
 // beside it; what was captured stays what it was. Run it under the race detector.
 func TestAnOverrideLeavesNothingBehind(t *testing.T) {
@@ -92,9 +145,9 @@ func TestAnOverrideLeavesNothingBehind(t *testing.T) {
 		t.Errorf("layered: %s", got)
 	}
 	var all sync.WaitGroup
-	for range 4 { // others compose of the same snapshots meanwhile
+	for range 2 { // others compose of the same snapshots meanwhile
 		all.Go(func() {
-			for range 25 {
+			for range 10 {
 				for _, s := range []*snapshot.Snapshot{layered, plain} {
 					for _, v := range []specver.Version{specver.V3_4, specver.V3_2} {
 						if _, err := compose.Compose(compose.Inputs{Snapshot: s}, v); err != nil {
@@ -105,7 +158,7 @@ func TestAnOverrideLeavesNothingBehind(t *testing.T) {
 			}
 		})
 	}
-	for range 100 {
+	for range 20 { // a hundred bodies of each
 		p.Update(context.Background(), view(layered))
 		p.Update(context.Background(), view(plain))
 		if got := image(); got != original {
