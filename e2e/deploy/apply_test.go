@@ -49,6 +49,39 @@ func TestAPIServerTakesTheOverlays(t *testing.T) {
 	}
 }
 
+// A real API server takes what monitoring adds, by the Prometheus operator's own definitions.
+func TestAPIServerTakesMonitoring(t *testing.T) {
+	c := prerequisites(t, kube.Options{NoCRDs: true})
+	for _, name := range Overlays {
+		added := 0
+		for _, o := range rendered(t, name, "monitoring") {
+			if kind := o["kind"]; kind != "PrometheusRule" && kind != "ServiceMonitor" && kind != "Service" {
+				continue
+			}
+			added++
+			namespace, _ := at(o, "metadata", "namespace").(string)
+			c.TryKubectlInput(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+namespace+"}", "apply", "-f", "-")
+			text, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, err := c.TryKubectlInput(t, string(text), "apply", "--validate=strict", "-f", "-"); err != nil {
+				t.Errorf("%s: %s: %v\n%s", name, o, err, out)
+			}
+			o["spec"].(map[string]any)["nobodyKnows"] = 1
+			if text, err = json.Marshal(o); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.TryKubectlInput(t, string(text), "apply", "--validate=strict", "-f", "-"); err == nil {
+				t.Errorf("%s: %s is taken with a field that nobody knows", name, o)
+			}
+		}
+		if added != 3 {
+			t.Errorf("%s: monitoring adds %d objects; want 3", name, added)
+		}
+	}
+}
+
 // prerequisites is a cluster with what docs/install.md wants to be there before: cert-manager's definitions, and of
 // OpenShift the definition of its constraints and the operator's namespace.
 func prerequisites(t *testing.T, options kube.Options) *kube.Cluster {

@@ -98,9 +98,18 @@ func podRules(pod corev1.PodSpec, say sayer) {
 				say("container %s: port %d: want the host's same port, above 1023", c.Name, port.ContainerPort)
 			}
 		}
-		if len(c.Ports) != 1 {
-			say("container %s: %d ports, want one", c.Name, len(c.Ports))
+		if served := slices.DeleteFunc(slices.Clone(c.Ports), isMetrics(c)); len(served) != 1 {
+			say("container %s: %d ports beside that of metrics, want one", c.Name, len(served))
 		}
+	}
+}
+
+// isMetrics tells the port that the container's environment puts metrics on.
+func isMetrics(c corev1.Container) func(corev1.ContainerPort) bool {
+	return func(port corev1.ContainerPort) bool {
+		return port.Name == "metrics" && slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+			return e.Name == "MCS_SERVE_METRICS_LISTEN" && e.Value == fmt.Sprintf(":%d", port.HostPort)
+		})
 	}
 }
 
@@ -202,7 +211,7 @@ func portRules(settings Object, pod corev1.PodSpec, say sayer) {
 		listen = []any{":22623"}
 	}
 	for _, c := range pod.Containers {
-		for _, port := range c.Ports {
+		for _, port := range slices.DeleteFunc(slices.Clone(c.Ports), isMetrics(c)) {
 			if len(listen) != 1 || !strings.HasSuffix(fmt.Sprint(listen[0]), fmt.Sprintf(":%d", port.HostPort)) {
 				say("config.yaml: serve.listen is %v, the pod's port is %d", listen, port.HostPort)
 			}

@@ -17,7 +17,7 @@ const folder = "../../deploy"
 // The overlays keep the rules, with and without what may be added.
 func TestOverlaysKeepTheRules(t *testing.T) {
 	for _, name := range Overlays {
-		for _, component := range []string{"", "token-review"} {
+		for _, component := range []string{"", "token-review", "monitoring"} {
 			for _, fault := range Policy(rendered(t, name, component)) {
 				t.Errorf("%s: %s", name, fault)
 			}

@@ -18,7 +18,9 @@ func TestRefuseJoined(t *testing.T) {
 	for _, namespace := range []string{operator, "mcsnap"} {
 		c.Apply(kube.Namespaces, "", kube.Plain("Namespace", namespace, nil))
 	}
-	c.ApplyFile("../../deploy/base/rbac.yaml")
+	for _, part := range []string{"base", "overlays/openshift/server"} {
+		c.ApplyFile("../../deploy/" + part + "/rbac.yaml")
+	}
 	name := "rendered-worker-" + strings.Repeat("a", 32)
 	c.Apply(kube.Configs, "", kube.Rendered(name, name+" ", 5_000))
 	c.Apply(kube.Pools, "", kube.Pool("worker", name, name, 1))
