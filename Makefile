@@ -16,7 +16,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
-.PHONY: help build install demo test e2e replay race figures bench lint fmt generate ci lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-lint lab-debian clean
+.PHONY: help build install demo test e2e replay race figures bench lint fmt generate ci lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-crds lab-lint lab-promtool lab-debian clean
 help: ## this list
 	@echo 'make TARGET, where TARGET is one of'
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -35,7 +35,7 @@ install: build ## the programs, man pages and completions, into $(DESTDIR)$(PREF
 demo: build lab-ignition ## one node's life on this machine, with the real Ignition (KEEP=1 leaves its root)
 	@go run ./e2e/demo
 
-test: build lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## every test of every day, the real parts included (RACE=1: under the race detector)
+test: build lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-crds lab-promtool ## every test of every day, the real parts included (RACE=1: under the race detector)
 	@e2e/lab/packages systemd $(if $(RACE),race)
 	go test -timeout 20m $(if $(RACE),-race) $(TESTFLAGS) ./...
 
@@ -55,7 +55,9 @@ bench: ## how fast, and how big; ends in one line per figure, with its goal
 # What the race detector is for is our own goroutines; the stories in e2e/ run the built programs.
 race: build lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube ## the packages that share state, under the race detector
 	@e2e/lab/packages systemd race
-	go test -timeout 20m -race $(TESTFLAGS) ./snapshot ./snapshot/lister ./snapshot/durable ./mcs/publish ./mcs/source/directory ./agent/handoff ./agent/doctor
+	go test -timeout 20m -race $(TESTFLAGS) ./snapshot ./snapshot/durable ./snapshot/lister ./snapshot/store \
+		./mcs/agents ./mcs/filewatch ./mcs/prune ./mcs/publish ./mcs/serve ./mcs/settings ./mcs/source/... ./agent/handoff ./agent/doctor
+	go test -timeout 10m -race $(TESTFLAGS) -run 'TestSameBytes|TestKernelArguments' ./mcs/compose
 
 figures: ## the figures that are ratios to a peer of the same run, and the sizes of bodies
 	@go test -p 1 -run '^$$' -bench 'KeepAlive|Fresh|BodyBytes' -benchtime 1x ./mcs/serve ./mcs/compose
@@ -77,7 +79,7 @@ generate: ## whatever in the repository is made by a program
 ci: ## what continuous integration runs, from a machine with Go, git and make
 	.ci/run
 
-lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-lint lab-debian:
+lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-crds lab-lint lab-promtool lab-debian:
 	@$(MAKE) --no-print-directory -C e2e/lab $(@:lab-%=%)
 
 clean: ## removes bin/ (the lab's programs stay: make -C e2e/lab clean)

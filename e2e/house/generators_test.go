@@ -11,6 +11,7 @@ import (
 	"github.com/mcsnap/mcsnap/e2e/changes"
 	"github.com/mcsnap/mcsnap/e2e/commands"
 	"github.com/mcsnap/mcsnap/e2e/commands/tree"
+	"github.com/mcsnap/mcsnap/e2e/deploy"
 	"github.com/mcsnap/mcsnap/e2e/example"
 	"github.com/mcsnap/mcsnap/e2e/reference"
 )
@@ -23,6 +24,10 @@ var generators = []struct {
 	remedy string
 }{
 	{"e2e/example/cluster", example.Cluster, "go generate ./e2e/example"},
+	{"deploy/overlays/kubernetes/crds.yaml", func() (map[string][]byte, error) {
+		text, err := deploy.CRDs()
+		return map[string][]byte{".": text}, err
+	}, "go generate ./e2e/deploy"},
 	{"CHANGELOG.md", func() (map[string][]byte, error) {
 		text, err := changes.Render(os.DirFS(filepath.Join(top, "docs/changes")))
 		return map[string][]byte{".": text}, err

@@ -41,6 +41,8 @@ type Options struct {
 	// Nodes may authenticate as kubelets do: NAME as system:node:NAME of the group system:nodes, held to its own objects
 	// by the node authorizer and NodeRestriction.
 	Nodes []string
+	// NoCRDs leaves the definitions to the test.
+	NoCRDs bool
 }
 
 // Cluster is a running cluster.
@@ -75,7 +77,9 @@ func Start(t testing.TB, options Options) *Cluster {
 		t.Fatal(err)
 	}
 	c.Client = client
-	c.installCRDs()
+	if !options.NoCRDs {
+		c.installCRDs()
+	}
 	return c
 }
 

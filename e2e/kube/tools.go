@@ -55,6 +55,12 @@ func (c *Cluster) TryKubectl(t testing.TB, args ...string) (string, error) {
 	return c.kubectl(t, "", args)
 }
 
+// TryKubectlInput is TryKubectl with something to read.
+func (c *Cluster) TryKubectlInput(t testing.TB, input string, args ...string) (string, error) {
+	t.Helper()
+	return c.kubectl(t, input, args)
+}
+
 func (c *Cluster) kubectl(t testing.TB, input string, args []string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

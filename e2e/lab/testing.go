@@ -35,6 +35,12 @@ func Kube(t testing.TB) string {
 	return must(t)(Bin("kube"))
 }
 
+// CRDs returns the folder with the resource definitions of other projects, a file each.
+func CRDs(t testing.TB) string {
+	t.Helper()
+	return must(t)(Bin("crds"))
+}
+
 func must(t testing.TB) func(string, error) string {
 	t.Helper()
 	return func(value string, err error) string {

@@ -73,15 +73,15 @@ func Read(path string, source []byte) *Page {
 
 var named = regexp.MustCompile(`(?:id|name)="([^"]+)"`)
 
-// anchor notes a heading; a second one of the same words gets -1, a third -2, as GitHub counts them.
-func (p *Page) anchor(name string) {
+// anchor notes a heading and returns its anchor; a second one of the same words gets -1, a third -2, as GitHub counts them.
+func (p *Page) anchor(name string) string {
 	for i, candidate := 0, name; ; i++ {
 		if i > 0 {
 			candidate = name + "-" + string(rune('0'+i))
 		}
 		if !p.anchors[candidate] {
 			p.anchors[candidate] = true
-			return
+			return candidate
 		}
 	}
 }

@@ -39,6 +39,17 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+func TestSections(t *testing.T) {
+	got := Sections([]byte("# A page\n\none\n\n## Its part\n\ntwo\n\n### Deeper\n\nthree\n\n## Its part\n\nfour\n"))
+	for anchor, words := range map[string]string{"a-page": "one two three four", "its-part": "two three", "deeper": "three", "its-part-1": "four"} {
+		for _, word := range []string{"one", "two", "three", "four"} {
+			if strings.Contains(got[anchor], word) != strings.Contains(words, word) {
+				t.Errorf("#%s: %q; want %s", anchor, got[anchor], words)
+			}
+		}
+	}
+}
+
 func TestIndex(t *testing.T) {
 	index := Read("docs/README.md", []byte("[a](a.md#x), [b](b/README.md)\n"))
 	page := func(path string) *Page { return Read(path, nil) }

@@ -32,7 +32,9 @@ func TestUnderTheShippedRoles(t *testing.T) {
 	for _, namespace := range []string{operator, "mcsnap"} {
 		c.Apply(kube.Namespaces, "", kube.Plain("Namespace", namespace, nil))
 	}
-	c.ApplyFile("../../deploy/base/rbac.yaml")
+	for _, file := range []string{"base", "components/token-review", "overlays/openshift/server"} {
+		c.ApplyFile("../../deploy/" + file + "/rbac.yaml")
+	}
 	bundle := func(ca string) {
 		c.Apply(kube.ConfigMaps, operator, kube.Plain("ConfigMap", "kubeconfig-data", map[string]any{"data": map[string]any{"ca-bundle.crt": ca}}))
 	}

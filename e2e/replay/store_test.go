@@ -112,7 +112,10 @@ func TestStoreCommands(t *testing.T) {
 		t.Errorf("a dry run ends with %d, or removes", code)
 	}
 	s.Says("deleted from the cluster; its snapshot stays", "rendered="+name("a"))
-	if out, code = command(t, s, append(prune, "--yes")...); code != 0 || !strings.Contains(out, "removed") {
+	if out, code = command(t, s, append(prune, "--yes")...); code != 4 || out != "" || !holds(t, s, canary) {
+		t.Errorf("prune --yes beside the server, which nobody asked for, ends with %d\n%s", code, out)
+	}
+	if out, code = command(t, s, append(prune, "--yes", "--beside-server")...); code != 0 || !strings.Contains(out, "removed") {
 		t.Errorf("prune --yes: %d\n%s", code, out)
 	}
 	if holds(t, s, canary) || holds(t, s, name("a")) {
@@ -133,7 +136,7 @@ func TestStoreCommands(t *testing.T) {
 	}
 	// Nothing goes while the roots cannot be read.
 	c.StopAPI()
-	if out, code = command(t, s, append(prune, "--yes")...); code != 5 || out != "" {
+	if out, code = command(t, s, append(prune, "--yes", "--beside-server")...); code != 5 || out != "" {
 		t.Errorf("prune without the API server: %d\n%s", code, out)
 	}
 	if _, code := command(t, s, "show", "rendered-worker-nowhere"); code != 3 {

@@ -27,7 +27,7 @@ func (s *Server) CAFile() string {
 	if s.CA != "" {
 		return s.CA
 	}
-	return filepath.Join(s.State, "tls", "ca.crt")
+	return s.OnDisk("tls/ca.crt")
 }
 
 // NewClient makes a client that accepts the server's CA and no other, waits ten seconds for an answer's header as

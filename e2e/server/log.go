@@ -37,13 +37,16 @@ func (s *Server) Output() string {
 	return string(text[s.begun:])
 }
 
-// LastWords are the last lines of the server's log, those of a run before this one too.
+// LastWords are the last lines of the server's log, those of a run before this one too. Whoever waits for a server asks
+// for its health many times a second; those lines are left out.
 func (s *Server) LastWords() string {
 	text, err := os.ReadFile(s.Log)
 	if err != nil {
 		return ""
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"), func(line string) bool {
+		return strings.Contains(line, "route=health")
+	})
 	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }
 

@@ -45,6 +45,7 @@ type Server struct {
 	Host  string   // the address that it listens on and clients use; "" is 127.0.0.1
 	Port  int      // 0 means a free one, and from its first start on always the same
 	Log   string   // the file that gets what it says, of all its runs
+	Disk  string   // options of a tmpfs (size=1m) that its state is on, seen by it alone and gone with it; "" for none
 	CA    string   // the certificate its clients trust; "" is the one of the authority that --dev-tls makes
 
 	metrics string // the address of its metrics, in this run
@@ -111,9 +112,12 @@ func (s *Server) Start(ctx context.Context) error {
 		s.begun = info.Size()
 	}
 	cmd := exec.Command(program, s.arguments()...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if s.Disk != "" {
+		s.ownDisk(cmd)
+	}
 	cmd.Env = append(os.Environ(), s.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}

@@ -294,8 +294,20 @@ func TestKernelArguments(t *testing.T) {
 			}
 		}
 	}
+	// Field case 23 to the letter: five times below 3.3, then once above.
+	in := everything(f.snapshot)
+	first, err := compose.Compose(in, specver.V3_2)
+	for range 4 {
+		if again, fault := compose.Compose(in, specver.V3_2); err != nil || fault != nil || !bytes.Equal(again.JSON, first.JSON) {
+			t.Errorf("asked again, the body is another one: %v, %v", err, fault)
+		}
+	}
+	above, err := compose.Compose(in, specver.V3_4)
+	if err != nil || strings.Contains(open(t, above.JSON, specver.V3_4).Nodes[compose.EncapsulatedPath].Contents, "mitigations") {
+		t.Errorf("arguments that were moved for an older version are in a later answer for a newer one: %v", err)
+	}
 	remove := load(t, "testdata/kargs-remove.yaml")
-	_, err := compose.Compose(everything(remove.snapshot), specver.V3_2)
+	_, err = compose.Compose(everything(remove.snapshot), specver.V3_2)
 	var ie *specver.InexpressibleError
 	if !errors.As(err, &ie) || ie.Field != "kernelArguments.shouldNotExist" {
 		t.Errorf("got %v, want the field kernelArguments.shouldNotExist named", err)

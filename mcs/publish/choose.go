@@ -62,6 +62,9 @@ func (p *Publisher) choose(ctx context.Context, pool source.Pool, was *Answer) (
 	if name == "" {
 		return choice{}, &trouble{CodeNotCaptured, fmt.Sprintf("pool %s has no configuration yet; wait until its status.configuration.name is set", pool.Name)}
 	}
+	if pool.Missing != "" {
+		return choice{}, &trouble{CodeNotCaptured, fmt.Sprintf("pool %s names %s, which may be what cannot be read: %s", pool.Name, name, pool.Missing)}
+	}
 	return choice{}, &trouble{CodeNotCaptured, fmt.Sprintf("pool %s names %s, which was never captured; add that MachineConfig", pool.Name, name)}
 }
 

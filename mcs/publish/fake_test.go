@@ -26,7 +26,10 @@ import (
 type faulty struct {
 	store.Store
 	get, choose error
+	held        snapshot.Digest // kept in memory only
 }
+
+func (f *faulty) Holds(d snapshot.Digest) bool { return d == f.held }
 
 func (f *faulty) Get(ctx context.Context, d snapshot.Digest) (*snapshot.Snapshot, error) {
 	if f.get != nil {
@@ -64,12 +67,13 @@ type bench struct {
 	composed int
 	refuse   func(compose.Inputs, specver.Version) error
 	now      time.Time
+	registry *prometheus.Registry
 }
 
 func newBench(t *testing.T) *bench {
-	b := &bench{t: t, store: &faulty{Store: store.NewMemory()}, now: time.Unix(1_800_000_000, 0)}
+	b := &bench{t: t, store: &faulty{Store: store.NewMemory()}, now: time.Unix(1_800_000_000, 0), registry: prometheus.NewRegistry()}
 	b.Publisher = New(Config{
-		Store: b.store, Log: slog.New(slog.NewTextHandler(&b.log, nil)), Registry: prometheus.NewRegistry(),
+		Store: b.store, Log: slog.New(slog.NewTextHandler(&b.log, nil)), Registry: b.registry,
 		Now: func() time.Time { return b.now },
 		Compose: func(in compose.Inputs, v specver.Version) (*compose.Body, error) {
 			b.composed++

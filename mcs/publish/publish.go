@@ -47,6 +47,7 @@ type Publisher struct {
 	table   atomic.Pointer[map[string]*Answer]
 	synced  atomic.Bool
 	seen    sync.Map // by name, every pool that was ever in the table
+	exists  atomic.Pointer[map[snapshot.Digest]bool]
 
 	mu       sync.Mutex // held by what changes the table
 	view     *source.View
@@ -67,6 +68,9 @@ func New(cfg Config) *Publisher {
 	}
 	p := &Publisher{cfg: cfg, metrics: newMetrics(cfg.Registry), said: map[string]string{}, served: map[snapshot.Digest]*atomic.Int64{}}
 	p.table.Store(&map[string]*Answer{})
+	if cfg.Registry != nil {
+		cfg.Registry.MustRegister(origins{p})
+	}
 	return p
 }
 
@@ -157,6 +161,11 @@ func (p *Publisher) Update(ctx context.Context, view *source.View) {
 }
 
 func (p *Publisher) update(ctx context.Context) {
+	exists := make(map[snapshot.Digest]bool, len(p.view.Rendered)) // what the source has now
+	for _, digest := range p.view.Rendered {
+		exists[digest] = true
+	}
+	p.exists.Store(&exists)
 	old := *p.table.Load()
 	table := make(map[string]*Answer, len(p.view.Pools))
 	for _, name := range slices.Sorted(maps.Keys(p.view.Pools)) {

@@ -143,12 +143,15 @@ func TestTroubleKeepsTheLastGoodAnswer(t *testing.T) {
 					t.Errorf("the last good answer is gone: %+v", a)
 				}
 			}
+			if checks := b.Checks(); len(checks) != 1 || checks[0].Problem != "" || !strings.Contains(checks[0].Note, "last good state") {
+				t.Errorf("/readyz would say %+v", checks)
+			}
 			if b.said("level=ERROR", "in trouble") != 1 {
 				t.Errorf("trouble was not said once:\n%s", b.log.String())
 			}
 			b.refuse, b.store.get = nil, nil
-			if a := b.worker("a", "a", 0); a.Stale != "" {
-				t.Errorf("mended, and still stale: %s", a.Stale)
+			if a := b.worker("a", "a", 0); a.Stale != "" || b.Checks()[0].Note != "" {
+				t.Errorf("mended, and still stale: %s, %+v", a.Stale, b.Checks())
 			}
 		})
 	}

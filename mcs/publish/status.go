@@ -12,8 +12,10 @@ import (
 // A Check is one thing that must be so before the server is ready.
 type Check struct {
 	Name string
-	// Problem is one line, "" when all is well.
+	// Problem is one line on why it is not so, "" when it is.
 	Problem string
+	// Note is one line on what is wrong with it all the same, "" when all is well.
+	Note string
 }
 
 // Checks returns what readiness hangs on, in a fixed order. A pool that is answered from its last good state is ready.
@@ -31,6 +33,10 @@ func (p *Publisher) Checks() []Check {
 			check.Problem = "the pool is not known yet"
 		case !a.Ready():
 			check.Problem = a.Reason
+		case a.Stale != "":
+			check.Note = "the last good state is served: " + a.Stale
+		case a.Fallback:
+			check.Note = "what it names was never captured; " + a.Rendered + ", its last selected, is served"
 		}
 		checks = append(checks, check)
 	}

@@ -3,13 +3,16 @@
 package run
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mcsnap/mcsnap/mcs/publish"
+	"github.com/mcsnap/mcsnap/snapshot/durable"
 	"github.com/mcsnap/mcsnap/snapshot/store"
 )
 
@@ -24,15 +27,37 @@ const (
 type keeper struct {
 	*store.Held
 	folder *store.Dir
+	unlock func()
 }
 
-// open opens the store and registers its figures.
+// close lets go of the state folder.
+func (k keeper) close() {
+	_ = k.folder.Close()
+	k.unlock()
+}
+
+// open takes the state folder, opens the store in it and registers its figures.
 func (cfg Config) open() (keeper, error) {
-	folder, err := store.OpenDir(filepath.Join(cfg.StateDir, "store"), cfg.Log)
-	if err != nil {
+	bad := func(err error) (keeper, error) {
 		return keeper{}, &MachineError{fmt.Errorf("state folder: %w; see --state-dir", err)}
 	}
-	kept := keeper{store.Hold(folder, mostHeld, cfg.Log), folder}
+	if _, err := os.Stat(cfg.StateDir); errors.Is(err, os.ErrNotExist) {
+		if err := durable.With(durable.OS).MkdirAll(cfg.StateDir, 0o700); err != nil {
+			return bad(err)
+		}
+	} else if err != nil {
+		return bad(err)
+	}
+	unlock, err := Lock(cfg.StateDir, cfg.Log)
+	if err != nil {
+		return keeper{}, &MachineError{err}
+	}
+	folder, err := store.OpenDir(filepath.Join(cfg.StateDir, "store"), cfg.Log)
+	if err != nil {
+		unlock()
+		return bad(err)
+	}
+	kept := keeper{store.Hold(folder, mostHeld, cfg.Log), folder, unlock}
 	damaged := prometheus.NewCounter(prometheus.CounterOpts{
 		Namespace: "mcsnap", Name: "store_damaged_total", Help: "Stored snapshots that no longer matched their digest and were put aside.",
 	})

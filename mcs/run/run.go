@@ -91,7 +91,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = kept.folder.Close() }()
+	defer kept.close()
 	from, err := cfg.Source(kept)
 	if err != nil {
 		return err
@@ -157,6 +157,9 @@ func (cfg Config) inputs() (compose.Inputs, *agents.Folder, error) {
 	folder, err := agents.Open(filepath.Join(cfg.StateDir, "agents"))
 	if err != nil {
 		return in, nil, &MachineError{fmt.Errorf("%w; see --state-dir", err)}
+	}
+	if len(cfg.Agents) == 0 {
+		cfg.Log.Warn("nodes get no first-boot agent from this server; see to it that the OS image brings mcsnap-agent, or give --agent ARCH=FILE")
 	}
 	for _, file := range cfg.Agents {
 		a, err := folder.Add(file.Arch, file.Path)

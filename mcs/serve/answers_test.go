@@ -52,7 +52,7 @@ func TestStatuses(t *testing.T) {
 		{"a pool name that climbs", nil, "GET", "/config/../x", "", 400, "bad-pool-name"},
 		{"a pool name of 300 letters", nil, "GET", "/config/" + strings.Repeat("a", 300), "", 400, "bad-pool-name"},
 		{"a pool name in capitals", nil, "GET", "/config/Worker", "", 400, "bad-pool-name"},
-		{"a slash too many", nil, "GET", "/config/worker/", "", 400, "bad-pool-name"},
+		{"nothing but slashes", nil, "GET", "/config//", "", 400, "bad-pool-name"},
 		{"a pool name that breaks lines", nil, "GET", "/config/a\nb", "", 400, "bad-pool-name"},
 		{"no pool", nil, "GET", "/config", "", 404, "no-such-path"},
 		{"two slashes", nil, "GET", "//config/worker", "", 404, "no-such-path"},

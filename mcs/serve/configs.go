@@ -204,11 +204,17 @@ func (s *Server) absent(pool string) *refusal {
 // dnsSubdomain is how Kubernetes names pools (RFC 1123).
 var dnsSubdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// splitPool takes "<pool>" or "<pool>.gz" apart. A pool whose own name ends in .gz comes first. The pool is "" when
-// the name could never be one.
+// splitPool takes "<pool>" or "<pool>.gz" apart. A pool whose own name ends in .gz comes first. Of a longer path the last
+// part that is not empty counts, as in OpenShift's server: a stub's URL may end in a slash. The pool is "" when the name
+// could never be one.
 func (s *Server) splitPool(rest string) (pool string, gz bool, f *refusal) {
 	if s.isKnown(rest) {
 		return rest, false, nil
+	}
+	if strings.Contains(rest, "/") {
+		if rest = lastPart(rest); s.isKnown(rest) {
+			return rest, false, nil
+		}
 	}
 	pool, gz = strings.CutSuffix(rest, ".gz")
 	if !s.isKnown(pool) && (len(pool) > 253 || !dnsSubdomain.MatchString(pool)) {
@@ -216,6 +222,21 @@ func (s *Server) splitPool(rest string) (pool string, gz bool, f *refusal) {
 			"no pool can have this name: want at most 253 lower-case letters, digits, '-' and '.'; correct the stub's URL"}
 	}
 	return pool, gz, nil
+}
+
+// lastPart returns the last part of a path, "" when there is none or when the path climbs.
+func lastPart(path string) string {
+	last := ""
+	for part := range strings.SplitSeq(path, "/") {
+		switch part {
+		case "":
+		case ".", "..":
+			return ""
+		default:
+			last = part
+		}
+	}
+	return last
 }
 
 func (s *Server) isKnown(pool string) bool {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -119,6 +120,8 @@ type fixture struct {
 	answers  *table
 	registry *prometheus.Registry
 	log      *logged
+	// listening changes the listener of run, nil for not at all.
+	listening func(net.Listener) net.Listener
 }
 
 // logged is a log that tests read.

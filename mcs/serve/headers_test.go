@@ -223,6 +223,10 @@ func TestReadiness(t *testing.T) {
 	if body := text(t, f.do("GET", "/readyz?verbose")); body != "[+] pool-worker ok\nready\n" {
 		t.Errorf("%q", body)
 	}
+	f.answers.checks[0].Note = "older"
+	if body := text(t, f.do("GET", "/readyz?verbose")); body != "[!] pool-worker: older (nodes are served all the same)\nready\n" {
+		t.Errorf("%q", body)
+	}
 	if got := f.do("HEAD", "/healthz"); got.StatusCode != 200 || got.Header.Get("Content-Length") != "3" {
 		t.Errorf("HEAD /healthz: %d %v", got.StatusCode, got.Header)
 	}

@@ -16,21 +16,17 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request, e *exchange) *re
 		var bad []string
 		var list strings.Builder
 		for _, check := range s.checks() {
-			if check.Problem != "" {
-				bad = append(bad, check.Name+": "+check.Problem)
-				fmt.Fprintf(&list, "[-] %s: %s\n", check.Name, check.Problem)
-			} else {
-				fmt.Fprintf(&list, "[+] %s ok\n", check.Name)
+			if check.Problem == "" {
+				note(&list, check.Name, check.Note)
+				continue
 			}
+			bad = append(bad, check.Name+": "+check.Problem)
+			fmt.Fprintf(&list, "[-] %s: %s\n", check.Name, check.Problem)
 		}
 		_, verbose := r.URL.Query()["verbose"]
 		if verbose && s.cfg.Notes != nil {
-			for _, note := range s.cfg.Notes() {
-				if note.Problem != "" {
-					fmt.Fprintf(&list, "[!] %s: %s (nodes are served all the same)\n", note.Name, note.Problem)
-				} else {
-					fmt.Fprintf(&list, "[+] %s ok\n", note.Name)
-				}
+			for _, besides := range s.cfg.Notes() {
+				note(&list, besides.Name, besides.Problem)
 			}
 		}
 		switch {
@@ -44,6 +40,15 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request, e *exchange) *re
 	}
 	newRepresentation([]byte(text), plainText[0], field{"Cache-Control", noStore}).sendPlain(w, r, e)
 	return nil
+}
+
+// note lists what does not keep nodes from being served.
+func note(list *strings.Builder, name, problem string) {
+	if problem != "" {
+		fmt.Fprintf(list, "[!] %s: %s (nodes are served all the same)\n", name, problem)
+	} else {
+		fmt.Fprintf(list, "[+] %s ok\n", name)
+	}
 }
 
 // sendPlain sends a short text that no client asks for in parts.

@@ -14,14 +14,15 @@ import (
 // Metrics are the server's own figures. Labels hold pools that exist, spec versions that are known, status codes and
 // words of closed sets; nothing that a client chose.
 type Metrics struct {
-	requests  *prometheus.CounterVec
-	refusals  *prometheus.CounterVec
-	fallbacks *prometheus.CounterVec
-	gateLog   *prometheus.CounterVec
-	duration  *prometheus.HistogramVec
-	bodyBytes *prometheus.GaugeVec
-	turned    prometheus.Counter
-	faults    prometheus.Counter
+	requests   *prometheus.CounterVec
+	refusals   *prometheus.CounterVec
+	fallbacks  *prometheus.CounterVec
+	gateLog    *prometheus.CounterVec
+	duration   *prometheus.HistogramVec
+	bodyBytes  *prometheus.GaugeVec
+	handshakes *prometheus.CounterVec
+	turned     prometheus.Counter
+	faults     prometheus.Counter
 }
 
 const namespace = "mcsnap"
@@ -37,10 +38,11 @@ func NewMetrics(into prometheus.Registerer) *Metrics {
 		return c
 	}
 	m := &Metrics{
-		requests:  counter("requests_total", "Answers for configs, by pool, spec version and status code.", "pool", "version", "code"),
-		refusals:  counter("refusals_total", "Refused requests, by pool and reason.", "pool", "reason"),
-		fallbacks: counter("fallback_answers_total", "Answers with a pool's last selected snapshot, because what it names now was never captured.", "pool"),
-		gateLog:   counter("gate_would_refuse_total", "Requests that were served only because the gate is in log mode, by reason.", "reason"),
+		requests:   counter("requests_total", "Answers for configs, by pool, spec version and status code.", "pool", "version", "code"),
+		refusals:   counter("refusals_total", "Refused requests, by pool and reason.", "pool", "reason"),
+		fallbacks:  counter("fallback_answers_total", "Answers with a pool's last selected snapshot, because what it names now was never captured.", "pool"),
+		handshakes: counter("tls_handshake_failures_total", "TLS handshakes that failed, by what is known of why.", "code"),
+		gateLog:    counter("gate_would_refuse_total", "Requests that were served only because the gate is in log mode, by reason.", "reason"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "request_duration_seconds",
 			Help:    "Time from the request's header to the last byte of the answer, by route.",

@@ -53,6 +53,9 @@ func (f *fixture) run(t testing.TB, address string, config TLSConfig) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if f.listening != nil {
+		l = f.listening(l)
+	}
 	ca, err := os.ReadFile(files.CA)
 	if err != nil {
 		t.Fatal(err)

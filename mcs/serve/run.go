@@ -3,19 +3,13 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"log"
-	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -40,7 +34,7 @@ func (s *Server) Run(ctx context.Context, listeners ...Listener) error {
 		MaxHeaderBytes:    s.cfg.MaxHeaderBytes,
 		// OPTIONS * is a method like any other here.
 		DisableGeneralOptionsHandler: true,
-		ErrorLog:                     connectionLog(s.cfg.Log),
+		ErrorLog:                     connectionLog(s.cfg.Log, s.metrics),
 	}
 	server.Protocols = new(http.Protocols)
 	server.Protocols.SetHTTP1(true)
@@ -79,31 +73,4 @@ func (s *Server) drain(server *http.Server) error {
 		return ErrCut
 	}
 	return nil
-}
-
-// connectionLog takes what net/http says about connections (failed handshakes, mostly: scanners, clients with another
-// CA) and logs it for those who look, once per kind and minute.
-func connectionLog(to *slog.Logger) *log.Logger {
-	return log.New(&connectionLines{log: to}, "", 0)
-}
-
-type connectionLines struct {
-	log  *slog.Logger
-	next atomic.Int64
-}
-
-var _ io.Writer = (*connectionLines)(nil)
-
-func (c *connectionLines) Write(line []byte) (int, error) {
-	if bytes.HasPrefix(line, []byte("http: panic")) {
-		c.log.Error("a request made the server panic", "problem", string(line))
-		return len(line), nil
-	}
-	now := time.Now().Unix()
-	level := slog.LevelDebug
-	if next := c.next.Load(); now >= next && c.next.CompareAndSwap(next, now+60) {
-		level = slog.LevelWarn
-	}
-	c.log.Log(context.Background(), level, "connection", "problem", printable(strings.TrimSpace(string(line))))
-	return len(line), nil
 }

@@ -95,9 +95,10 @@ func barely(l net.Listener, config *tls.Config, answer []byte) {
 
 // speed is one server with its peers, on ports of this machine and with one certificate.
 type speed struct {
-	ours, plain, bare string // addresses
-	client            *tls.Config
-	body              int
+	ours, plain string // addresses
+	bare, tuned string // likewise: crypto/tls as it comes, and with the records of TLSConfig.Build
+	client      *tls.Config
+	body        int
 }
 
 func newSpeed(b *testing.B) *speed {
@@ -118,15 +119,19 @@ func newSpeed(b *testing.B) *speed {
 		b.Cleanup(func() { _ = l.Close() })
 		return l
 	}
-	plain, bare := listen(), listen()
+	plain, bare, tuned := listen(), listen(), listen()
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	server := &http.Server{Handler: plainly(body.JSON, header, discarded), Protocols: protocols}
 	go func() { _ = server.Serve(tls.NewListener(plain, r.tls)) }()
 	b.Cleanup(func() { _ = server.Close() })
-	go barely(bare, r.tls, fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body.JSON), body.JSON))
+	whole := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body.JSON), body.JSON)
+	asItComes := r.tls.Clone()
+	asItComes.DynamicRecordSizingDisabled = false
+	go barely(bare, asItComes, whole)
+	go barely(tuned, r.tls, whole)
 	return &speed{
-		ours: r.addr, plain: plain.Addr().String(), bare: bare.Addr().String(), body: len(body.JSON),
+		ours: r.addr, plain: plain.Addr().String(), bare: bare.Addr().String(), tuned: tuned.Addr().String(), body: len(body.JSON),
 		client: &tls.Config{RootCAs: r.roots, ServerName: "localhost", MinVersion: tls.VersionTLS13},
 	}
 }
@@ -293,16 +298,20 @@ func BenchmarkKeepAlive(b *testing.B) {
 	c.report(b, "keepalive", 90)
 }
 
-// The server against bare crypto/tls, every request over a connection of its own, as machines boot.
+// The server against bare crypto/tls as it comes, every request over a connection of its own, as machines boot; and, to tell
+// what is whose, against crypto/tls with this server's record sizes and against net/http without this server's logic.
 func BenchmarkFreshConnections(b *testing.B) {
 	s := newSpeed(b)
-	var c comparison
+	var c, tuned, plain comparison
+	ask := func(addr string) func() pace { return func() pace { return s.fresh(b, addr, 120) } }
 	for b.Loop() {
-		c = compare(41,
-			func() pace { return s.fresh(b, s.ours, 120) },
-			func() pace { return s.fresh(b, s.bare, 120) })
+		c = compare(41, ask(s.ours), ask(s.bare))
+		tuned = compare(21, ask(s.ours), ask(s.tuned))
+		plain = compare(21, ask(s.ours), ask(s.plain))
 	}
 	c.report(b, "fresh-connection", 95)
+	figure("fresh-connection-tuned-peer-ratio", 100*tuned.ratio.clock, "percent", "reported")
+	figure("fresh-connection-plain-peer-ratio", 100*plain.ratio.clock, "percent", "reported")
 }
 
 // What the handler costs by itself.

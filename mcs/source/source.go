@@ -34,6 +34,9 @@ type Pool struct {
 	// Problem is one line about why this pool's state cannot be trusted right now, "" when it can. The pool keeps
 	// its last good answer meanwhile.
 	Problem string
+	// Missing is one line about what may be the config that the pool names and that was never captured, "" when
+	// nothing is known. A pool whose config was captured has no use for it.
+	Missing string
 }
 
 // ControllerConfig is what the server takes from the object of that kind: what rotates apart from rendered configs.

@@ -21,6 +21,8 @@ import (
 	"github.com/coreos/ignition/v2/config/v3_5"
 	"github.com/coreos/ignition/v2/config/v3_6"
 	"github.com/coreos/vcontext/report"
+
+	"github.com/mcsnap/mcsnap/snapshot/wording"
 )
 
 // Check reads a config with the parser of exactly this version. It returns the parser's warnings, one line each, and an
@@ -112,8 +114,9 @@ func invalid(fatal []string, err error) error {
 	return fmt.Errorf("Ignition says: %s", strings.Join(fatal, "; "))
 }
 
-// oneLine makes a message fit for one line of a log, and cuts what a parser quotes from a data URL.
+// oneLine makes a message fit for one line of a log, in words for people, and cuts what a parser quotes from a data URL.
 func oneLine(message string) string {
+	message = wording.JSON(message)
 	if i := strings.Index(message, "expected base64, got "); i >= 0 {
 		message = message[:i] + "expected base64"
 	}

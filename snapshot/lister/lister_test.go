@@ -145,6 +145,29 @@ func TestAnotherSpecOfThatNameIsReportedOnce(t *testing.T) {
 	}
 }
 
+// Field case 12: the config was rendered at installation and never existed in the cluster, which rendered another first.
+// Field case 9: the snapshot says what the machine was booted with and pins nothing: where the pool goes is the cluster's
+// to say, and the snapshot's config is not among what the pool could choose.
+func TestTheSnapshotPinsNothing(t *testing.T) {
+	snap, object := rendered(t)
+	good := object.DeepCopy()
+	good.Name = "rendered-worker-00000000000000000000000000000000"
+	good.Spec.KernelArguments = []string{"good"}
+	l, reported := overlay(t, cluster{good.Name: good}, snap)
+	if current, err := l.Get(name); err != nil || current.Name != name || current.Spec.KernelArguments[0] != "console=ttyS0" {
+		t.Errorf("what the machine runs: %v, %v", current, err)
+	}
+	if desired, err := l.Get(good.Name); err != nil || desired != good {
+		t.Errorf("where it goes: %v, %v, want the cluster's own object", desired, err)
+	}
+	if all, err := l.List(labels.Everything()); err != nil || len(all) != 1 || all[0] != good {
+		t.Errorf("List = %v, %v, want the cluster's alone", all, err)
+	}
+	if len(*reported) != 0 {
+		t.Errorf("reported %v, though two names are two configs", *reported)
+	}
+}
+
 func TestOtherNamesAndOtherErrorsPass(t *testing.T) {
 	snap, _ := rendered(t)
 	l, _ := overlay(t, cluster{}, snap)

@@ -107,6 +107,13 @@ func (h *Held) Problem() (problem string, held int) {
 	return h.problem, len(h.held)
 }
 
+// Holds reports whether a snapshot is kept in memory only.
+func (h *Held) Holds(d snapshot.Digest) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.held[d] != nil
+}
+
 // Run tries again, once per interval, to store what is kept, until ctx ends.
 func (h *Held) Run(ctx context.Context, every time.Duration) {
 	clock := time.NewTicker(every)

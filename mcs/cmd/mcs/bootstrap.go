@@ -51,6 +51,9 @@ Exit codes: ` + exitCodes,
 			case (kubeconfig == "") == !noCredentials:
 				return usage("say what nodes get to join with: --kubeconfig FILE, or --no-credentials for nothing")
 			}
+			if err := poolNames("pools", pools); err != nil {
+				return err
+			}
 			cfg, err = flags.config()
 			return err
 		},

@@ -56,13 +56,16 @@ Exit codes: ` + exitCodes + ` Here 3 means that the folder has a problem.`,
 		Example: `  mcs check --dir ./example
   mcs check --dir ./example -o json`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if dir == "" {
+		PreRunE: func(*cobra.Command, []string) error {
+			switch {
+			case dir == "":
 				return usage("--dir is missing: give the folder with machine-pools and machine-configs")
-			}
-			if output != "text" && output != "json" {
+			case output != "text" && output != "json":
 				return usage("--output %.20q: use text or json", output)
 			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := os.Stat(dir); err != nil {
 				return &run.InputError{Cause: fmt.Errorf("--dir %s: is not a folder that can be read; give another", dir)}
 			}

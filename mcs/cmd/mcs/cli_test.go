@@ -32,6 +32,10 @@ func TestRefusals(t *testing.T) {
 	}
 	good := []string{"bootstrap", "--dir", "testdata/folder", "--no-credentials", "--dev-tls", "--agent", "none", "--metrics-listen", "", "--listen", "127.0.0.1:0"}
 	with := func(more ...string) []string { return append(append([]string{}, good...), more...) }
+	// As in a pod that may ask nothing: whatever is asked of an API server would fail in another way.
+	cluster := func(more ...string) []string {
+		return append([]string{"serve", "--dev-tls", "--agent", "none", "--metrics-listen", "", "--listen", "127.0.0.1:0"}, more...)
+	}
 	garbage := file("garbage", "not PEM, not ELF")
 
 	for _, c := range []refusal{
@@ -58,6 +62,23 @@ func TestRefusals(t *testing.T) {
 		{"an unknown version", with("--default-spec", "1.0.0"), 2, "--default-spec"},
 		{"an unknown log format", with("--log-format", "xml"), 2, "--log-format"},
 		{"an address that is none", with("--listen", "22623"), 2, "22623"},
+		{"an empty state folder", with("--state-dir", ""), 2, "--state-dir"},
+		{"a pool of no name", with("--pools", "worker,Wörk"), 2, "--pools"},
+		{"a cluster, two words on credentials", cluster("--no-credentials", "--node-token-dir", "/x"), 2, "--node-token-dir"},
+		{"a cluster, no folder of credentials", cluster("--node-token-dir", ""), 2, "--node-token-dir"},
+		{"a ConfigMap of no namespace", cluster("--kubeconfig-data", "kubeconfig-data"), 2, "NAMESPACE/NAME"},
+		{"an impatience", cluster("--api-patience", "-1s"), 2, "--api-patience"},
+		{"an API server without a scheme", cluster("--apiserver-url", "api-int:6443"), 2, "--apiserver-url"},
+		{"users of no review", cluster("--token-user", "x"), 2, "--token-review"},
+		{"a review for nobody", cluster("--token-review", "--token-audience", ""), 2, "--token-audience"},
+		{"two kinds of tokens", cluster("--token-review", "--token-file", "/x"), 2, "--token-file"},
+		{"a required pool of no name", cluster("--require-pools", "a/b"), 2, "--require-pools"},
+		{"a forced pool of no name", cluster("--force-spec", "a b"), 2, "--force-spec"},
+		{"a cluster that is not there", cluster("--kubeconfig", "/nowhere/kubeconfig"), 3, "/nowhere/kubeconfig"},
+		{"an output of another kind", []string{"store", "ls", "--state-dir", "/nowhere", "-o", "xml"}, 2, "--output"},
+		{"fewer than none", []string{"store", "prune", "--state-dir", "/nowhere", "--keep-newest", "-1"}, 2, "--keep-newest"},
+		{"a lease in the past", []string{"store", "prune", "--state-dir", "/nowhere", "--keep-served", "-1h"}, 2, "--keep-served"},
+		{"no folder to check", []string{"check"}, 2, "--dir"},
 		{"a folder that is not there", append([]string{}, replace(good, "testdata/folder", "/nowhere")...), 3, "/nowhere"},
 		{"a certificate that is none", append(replace(good, "--dev-tls", "--tls-cert"), "--tls-key", garbage), 3, "matching PEM pair"},
 		{"an agent that is none", append(replace(good, "none", "amd64="+garbage), "--external-url", "https://mcs:22623"), 3, garbage},
@@ -141,10 +162,18 @@ func TestHelpTeaches(t *testing.T) {
 			}
 		}
 	}
+	// cobra's own way to ask what a shell would be offered.
+	for flag, want := range map[string]string{"--default-spec": "2.2.0", "--unknown-pool": "reject"} {
+		if stdout, _, code := server.Execute(t, "__complete", "serve", flag, ""); code != 0 || !hasLine(stdout, want) {
+			t.Errorf("%s is completed with %q", flag, stdout)
+		}
+	}
 	if stdout, _, code := server.Execute(t, "completion", "bash"); code != 0 || !strings.Contains(stdout, "mcs") {
 		t.Error("no completion for bash")
 	}
 }
+
+func hasLine(text, want string) bool { return slices.Contains(strings.Split(text, "\n"), want) }
 
 // mcs check says what would be served, and fails on what is wrong.
 func TestCheck(t *testing.T) {

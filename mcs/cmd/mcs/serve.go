@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -26,6 +27,7 @@ func serveCommand() *cobra.Command {
 		kubeconfig               string
 		watched                  cluster.Config
 		required, users, intends []string
+		pools                    []string
 		review                   bool
 		cfg                      run.Config
 	)
@@ -45,7 +47,7 @@ Nodes join with a kubeconfig made of the token in --node-token-dir, the CA bundl
 change. Without a token nodes are told to ask again: one without credentials would never join.
 
 /readyz is 200 once every known pool can be answered, with or without the API server; /readyz?verbose says what is
-wrong besides. The rights it needs are in deploy/base/rbac.yaml.
+wrong besides. The rights it needs are in deploy/base/rbac.yaml, and docs/install.md leads through deploying it.
 
 Exit codes: ` + exitCodes,
 		Example: `  # in the cluster, with the service account's rights
@@ -61,6 +63,27 @@ Exit codes: ` + exitCodes,
 				return usage("--no-credentials and --node-token-dir exclude each other: choose one")
 			case review && flags.tokenFile != "":
 				return usage("--token-review and --token-file exclude each other: choose one")
+			case !watched.NoCredentials && watched.TokenDir == "":
+				return usage("--node-token-dir is empty: give the folder with token and ca.crt, or --no-credentials")
+			case !review && (cmd.Flags().Changed("token-audience") || len(users) > 0):
+				return usage("--token-audience and --token-user say which reviewed tokens are good: give --token-review too")
+			case review && len(intends) == 0:
+				return usage("--token-audience is empty: say which audience a node's token is for, such as mcs")
+			case watched.Patience < 0:
+				return usage("--api-patience %s: write a time above 0, or leave it out for the default", watched.Patience)
+			case watched.APIServer != "" && !isURL(watched.APIServer):
+				return usage("--apiserver-url %.100q: write https://host:port", watched.APIServer)
+			}
+			if watched.CABundle != "" {
+				if _, _, err := cluster.BundleName(watched.CABundle); err != nil {
+					return usage("--kubeconfig-data: %w", err)
+				}
+			}
+			if err := poolNames("require-pools", required); err != nil {
+				return err
+			}
+			if err := poolNames("force-spec", watched.ForceSpec); err != nil {
+				return err
 			}
 			cfg, err = flags.config()
 			return err
@@ -79,7 +102,10 @@ Exit codes: ` + exitCodes,
 				}
 				cfg.Serve.Gate.Tokens = serve.NewTokenReview(client.TokenReviews(), intends, users)
 			}
-			watched.Log, watched.State, cfg.Required = cfg.Log, cfg.StateDir, required
+			watched.Log, watched.State, cfg.Required, cfg.Serve.Pools = cfg.Log, cfg.StateDir, required, pools
+			if len(required) == 0 {
+				cfg.Required = pools
+			}
 			return runOn(cmd, cfg, watched)
 		},
 	}
@@ -90,8 +116,10 @@ Exit codes: ` + exitCodes,
 	f.StringVar(&watched.CABundle, "kubeconfig-data", "openshift-machine-config-operator/kubeconfig-data", "ConfigMap NAMESPACE/NAME whose ca-bundle.crt wins over ca.crt, \"\" for none")
 	f.StringVar(&watched.APIServer, "apiserver-url", "", "URL of the API server for nodes; empty means the ControllerConfig's")
 	f.StringSliceVar(&watched.ForceSpec, "force-spec", nil, "pools whose new nodes get spec.configuration though no machine has proved it; said in the log")
-	f.StringSliceVar(&required, "require-pools", nil, "pools without which /readyz is 503; empty means every known pool, at least one")
+	f.StringSliceVar(&required, "require-pools", nil, "pools without which /readyz is 503; empty means those of --pools, else every known pool, at least one")
+	f.StringSliceVar(&pools, "pools", nil, "answer for these pools only, comma-separated; nodes of others are told to ask again, and all configs are captured")
 	f.DurationVar(&watched.Patience, "api-patience", 0, "how long the API server may take at start before nodes are answered from what is remembered (default 1s)")
+	f.BoolVar(&watched.Nodes, "refuse-joined", false, "refuse configs to the addresses of Node objects: whatever runs on a node has no business with a new one's")
 	f.BoolVar(&review, "token-review", false, "ask the API server whether a node's bearer token is good")
 	f.StringSliceVar(&intends, "token-audience", []string{"mcs"}, "audiences that a reviewed token may be for")
 	f.StringSliceVar(&users, "token-user", nil, "users whose tokens are good (system:serviceaccount:NAMESPACE:NAME); empty means all")
@@ -120,6 +148,9 @@ func runOn(cmd *cobra.Command, cfg run.Config, watched cluster.Config) error {
 	go told.Run(cmd.Context())
 	cfg.OnChange = told.Answered
 	var from *cluster.Source
+	if watched.Nodes {
+		cfg.Serve.Gate.Joined = func(a netip.Addr) bool { return from.Joined(a) }
+	}
 	cfg.Source = func(into store.Store) (source.Source, error) {
 		watched.Store = into
 		if from, err = cluster.New(watched); err != nil {

@@ -43,7 +43,7 @@ Exit codes: ` + storeExitCodes,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(storeLsCommand(), storeShowCommand(), storeExportCommand(), storeVerifyCommand(), storePruneCommand())
+	cmd.AddCommand(storeLsCommand(), storeShowCommand(), storeExportCommand(), storeVerifyCommand(), storePruneCommand(), storePrepareCommand())
 	return cmd
 }
 
@@ -54,18 +54,40 @@ func (s *stored) register(cmd *cobra.Command, printing bool) {
 	}
 }
 
+// judge looks at the flags before anything is opened.
+func (s *stored) judge(*cobra.Command, []string) error {
+	switch {
+	case s.output != "" && s.output != "text" && s.output != "json":
+		return usage("--output %.20q: use text or json", s.output)
+	case s.stateDir == "":
+		return usage("--state-dir is empty: give the server's state folder")
+	}
+	return nil
+}
+
+// log is for what commands find besides.
+func (s *stored) log() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// lock makes this command the one that writes to the state folder.
+func (s *stored) lock() (unlock func(), err error) {
+	unlock, err = run.Lock(s.stateDir, s.log())
+	if err != nil {
+		return nil, &run.MachineError{Cause: fmt.Errorf("nothing is removed: %w; or give --beside-server, see --help", err)}
+	}
+	return unlock, nil
+}
+
 // open opens the store of a state folder, which has to be there.
 func (s *stored) open() (*store.Dir, error) {
-	if s.output != "" && s.output != "text" && s.output != "json" {
-		return nil, usage("--output %.20q: use text or json", s.output)
-	}
 	dir := filepath.Join(s.stateDir, "store")
 	if _, err := os.ReadDir(dir); errors.Is(err, os.ErrNotExist) {
 		return nil, &run.InputError{Cause: fmt.Errorf("--state-dir %s: holds no store; give the folder that the server has", s.stateDir)}
 	} else if err != nil {
 		return nil, &run.MachineError{Cause: fmt.Errorf("--state-dir: %w; run this as the server's user", err)}
 	}
-	d, err := store.OpenDir(dir, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	d, err := store.OpenDir(dir, s.log())
 	if err != nil {
 		return nil, &run.MachineError{Cause: err}
 	}
@@ -89,6 +111,7 @@ func storeLsCommand() *cobra.Command {
 		Long:    "List the stored snapshots: names, sizes and times, no contents.\n\nExit codes: " + storeExitCodes,
 		Example: "  mcs store ls\n  mcs store ls -o json | jq -r '.[] | select(.pool==\"worker\").digest'",
 		Args:    noArguments,
+		PreRunE: flags.judge,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := flags.open()
 			if err != nil {
@@ -164,6 +187,7 @@ func storeShowCommand() *cobra.Command {
 		Long:    "Verify one snapshot and say what is known of it; of a name, its newest.\n\nExit codes: " + storeExitCodes,
 		Example: "  mcs store show sha256:0f3a9c1d2e4b\n  mcs store show rendered-worker-7e1b47bed97a93875424c5a769300940 --contents | jq .machineConfig.spec.osImageURL",
 		Args:    oneArgument("a rendered config's name or a digest"),
+		PreRunE: flags.judge,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := flags.open()
 			if err != nil {
@@ -214,6 +238,7 @@ server captures it again within half a minute if the cluster still has it.
 Exit codes: ` + storeExitCodes,
 		Example: "  mcs store verify && echo sound",
 		Args:    noArguments,
+		PreRunE: flags.judge,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := flags.open()
 			if err != nil {

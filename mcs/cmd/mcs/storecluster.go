@@ -50,6 +50,7 @@ pool again (an ownerReference with the pool's present UID), as the controller ma
 Exit codes: ` + storeExitCodes,
 		Example: "  mcs store export rendered-worker-7e1b47bed97a93875424c5a769300940 --kubeconfig ~/.kube/config | kubectl create -f -",
 		Args:    oneArgument("a rendered config's name or a digest"),
+		PreRunE: flags.judge,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := flags.open()
 			if err != nil {
@@ -103,6 +104,7 @@ func storePruneCommand() *cobra.Command {
 		flags      stored
 		kubeconfig string
 		yes        bool
+		beside     bool
 		policy     prune.Policy
 	)
 	cmd := &cobra.Command{
@@ -115,20 +117,37 @@ func storePruneCommand() *cobra.Command {
   - it is among the --keep-newest newest configs of its pool.
 
 Nothing is removed if the pools or the nodes cannot all be read. What is removed is gone from the store, its copies that
-were put aside as damaged included; the cluster's own objects are not touched. A running server may go on.
+were put aside as damaged included; the cluster's own objects are not touched.
+
+With --yes it writes to the state folder, which only one process may: end the server before, or give --beside-server.
+Then the server goes on, as it has to when the disk is full and it keeps in memory what is new; what it served within the
+last seconds may not be noted yet and counts as not served.
 
 Exit codes: ` + storeExitCodes,
 		Example: "  mcs store prune --kubeconfig ~/.kube/config\n  mcs store prune --kubeconfig ~/.kube/config --keep-served 24h --yes",
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if policy.KeepServed < 0 || policy.KeepNewest < 0 {
-				return usage("--keep-served and --keep-newest cannot be negative")
+		PreRunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case policy.KeepServed < 0:
+				return usage("--keep-served %s: write a time of 0 or more, such as 72h", policy.KeepServed)
+			case policy.KeepNewest < 0:
+				return usage("--keep-newest %d: write a number of 0 or more", policy.KeepNewest)
 			}
+			return flags.judge(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := flags.open()
 			if err != nil {
 				return err
 			}
 			defer d.Close() //nolint:errcheck // what it changed is on disk already
+			if yes && !beside {
+				unlock, err := flags.lock()
+				if err != nil {
+					return err
+				}
+				defer unlock()
+			}
 			client, err := clusterClient(kubeconfig)
 			if err != nil {
 				return err
@@ -192,6 +211,7 @@ Exit codes: ` + storeExitCodes,
 	f := cmd.Flags()
 	f.StringVar(&kubeconfig, "kubeconfig", "", "the cluster whose pools and nodes are asked; empty means as the pod's service account")
 	f.BoolVar(&yes, "yes", false, "remove, not only say what would be")
+	f.BoolVar(&beside, "beside-server", false, "remove though a server has the state folder")
 	f.DurationVar(&policy.KeepServed, "keep-served", 72*time.Hour, "keep what was served within this time")
 	f.IntVar(&policy.KeepNewest, "keep-newest", 3, "keep so many of each pool's newest configs")
 	flags.register(cmd, true)

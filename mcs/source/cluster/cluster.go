@@ -13,8 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"reflect"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +51,8 @@ type Config struct {
 	APIServer string
 	// ForceSpec names pools whose new nodes get spec.configuration although no machine has proved it yet.
 	ForceSpec []string
+	// Nodes has the addresses of Node objects watched too, for Joined.
+	Nodes bool
 
 	// Patience is how long the API server may take at start before nodes are answered from what is remembered. Default
 	// 1 s.
@@ -71,6 +74,8 @@ type Source struct {
 	log *slog.Logger
 
 	dirty chan struct{} // has a value when the view may have changed
+
+	joined joined
 
 	mu         sync.Mutex
 	pools      map[string]source.Pool
@@ -147,12 +152,14 @@ func (s *Source) kinds() (map[string]*watcher, error) {
 		kindController: {at: group + "controllerconfigs", selector: named("machine-config-controller"), follower: controllerFollower{s}},
 	}
 	if s.cfg.CABundle != "" {
-		namespace, name := filepath.Split(s.cfg.CABundle)
-		namespace = filepath.Clean(namespace)
-		if name == "" || namespace == "." || namespace == "/" || filepath.Base(namespace) != namespace {
-			return nil, fmt.Errorf("CA bundle %q: want NAMESPACE/NAME of a ConfigMap", s.cfg.CABundle)
+		namespace, name, err := BundleName(s.cfg.CABundle)
+		if err != nil {
+			return nil, err
 		}
 		kinds[kindBundle] = &watcher{at: "/api/v1/namespaces/" + namespace + "/configmaps", selector: named(name), follower: bundleFollower{s}}
+	}
+	if s.cfg.Nodes {
+		kinds[kindNodes] = &watcher{at: "/api/v1/nodes", follower: nodeFollower{s}}
 	}
 	for kind, w := range kinds {
 		w.api, w.log, w.pageSize = s.api, s.log, s.cfg.PageSize
@@ -161,6 +168,18 @@ func (s *Source) kinds() (map[string]*watcher, error) {
 	}
 	return kinds, nil
 }
+
+// BundleName takes NAMESPACE/NAME of a ConfigMap apart.
+func BundleName(bundle string) (namespace, name string, err error) {
+	namespace, name, _ = strings.Cut(bundle, "/")
+	if !dnsName.MatchString(namespace) || !dnsName.MatchString(name) {
+		return "", "", fmt.Errorf("%.100q is no ConfigMap; write NAMESPACE/NAME", bundle)
+	}
+	return namespace, name, nil
+}
+
+// dnsName is how Kubernetes names namespaces and ConfigMaps (RFC 1123).
+var dnsName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
 const (
 	kindPools      = "machineconfigpools"
@@ -271,7 +290,7 @@ func (s *Source) connected(kind string, err error) {
 func (s *Source) Problem() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, kind := range []string{kindPools, kindConfigs, kindController, kindBundle} {
+	for _, kind := range []string{kindPools, kindConfigs, kindController, kindBundle, kindNodes} {
 		if why := s.away[kind]; why != "" {
 			return kind + ": " + why
 		}

@@ -9,27 +9,28 @@ import (
 	"slices"
 
 	"github.com/mcsnap/mcsnap/mcs/source"
+	"github.com/mcsnap/mcsnap/snapshot/wording"
 )
 
 // poolFollower keeps the pools.
 type poolFollower struct{ s *Source }
 
 func (f poolFollower) observe(_ context.Context, m meta, raw json.RawMessage) {
-	type reference struct {
-		Configuration struct {
-			Name string `json:"name"`
-		} `json:"configuration"`
+	type configuration struct {
+		Name string `json:"name"`
 	}
 	var p struct {
-		Spec   reference `json:"spec"`
+		Spec struct {
+			Configuration configuration `json:"configuration"`
+		} `json:"spec"`
 		Status struct {
-			reference
-			Updated int32 `json:"updatedMachineCount"`
+			Configuration configuration `json:"configuration"`
+			Updated       int32         `json:"updatedMachineCount"`
 		} `json:"status"`
 	}
 	s := f.s
 	if err := json.Unmarshal(raw, &p); err != nil {
-		s.log.Error("a MachineConfigPool cannot be read; it keeps what it had", "pool", m.Metadata.Name, "error", err)
+		s.log.Error("a MachineConfigPool cannot be read; it keeps what it had", "pool", m.Metadata.Name, "error", wording.Error(err))
 		return
 	}
 	is := source.Pool{
@@ -93,7 +94,7 @@ func (f controllerFollower) observe(_ context.Context, _ meta, raw json.RawMessa
 	}
 	s := f.s
 	if err := json.Unmarshal(raw, &c); err != nil {
-		s.log.Error("the ControllerConfig cannot be read; what it said before stays", "error", err)
+		s.log.Error("the ControllerConfig cannot be read; what it said before stays", "error", wording.Error(err))
 		return
 	}
 	is := &source.ControllerConfig{
@@ -121,7 +122,7 @@ func (f bundleFollower) observe(_ context.Context, _ meta, raw json.RawMessage) 
 		Data map[string]string `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &c); err != nil {
-		f.s.log.Error("the ConfigMap with the CA bundle cannot be read; what it said before stays", "error", err)
+		f.s.log.Error("the ConfigMap with the CA bundle cannot be read; what it said before stays", "error", wording.Error(err))
 		return
 	}
 	f.set(c.Data["ca-bundle.crt"])

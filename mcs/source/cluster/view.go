@@ -46,6 +46,9 @@ func (s *Source) view() *source.View {
 		return v
 	}
 	problem, warning := source.JudgeExpiry(v.CredentialsExpire, s.cfg.Now())
+	if problem != "" {
+		problem = filepath.Join(s.cfg.TokenDir, "token") + ": " + problem
+	}
 	if warning != "" {
 		s.warn(warning)
 	}
@@ -103,7 +106,7 @@ func (s *Source) credential(name string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s is missing; mount the secret with the credentials that nodes join with", path)
 	case err != nil:
-		return nil, fmt.Errorf("the credentials for nodes cannot be read: %w", err)
+		return nil, fmt.Errorf("the credentials for nodes cannot be read: %w; make the file readable for this user", err)
 	case len(bytes.TrimSpace(text)) == 0:
 		return nil, fmt.Errorf("%s is empty; mount the secret with the credentials that nodes join with", path)
 	}

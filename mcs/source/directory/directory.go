@@ -102,10 +102,14 @@ func (s *Source) Load(ctx context.Context) (*source.View, bool) {
 	s.loadController(view, problems)
 	s.loadKubeconfig(view, problems)
 	for name, pool := range view.Pools {
-		if why, ok := broken[source.Select(pool)]; ok && pool.Problem == "" {
+		selected := source.Select(pool)
+		if why, ok := broken[selected]; ok && selected != "" && pool.Problem == "" {
 			pool.Problem = why
-			view.Pools[name] = pool
 		}
+		if _, here := view.Rendered[selected]; !here {
+			pool.Missing = broken[nameless]
+		}
+		view.Pools[name] = pool
 	}
 	if ctx.Err() != nil { // a store that was interrupted says nothing about the folder
 		return s.view, false
@@ -174,6 +178,9 @@ func (s *Source) loadPools(view *source.View, problems map[string]bool) (namedBy
 	return namedBy
 }
 
+// nameless stands for the name of a config that cannot be read so far as to know its name.
+const nameless = ""
+
 // loadConfigs puts each rendered config into the store, fills view.Rendered and returns, by name, why a config that
 // is in the folder cannot be used.
 func (s *Source) loadConfigs(ctx context.Context, view *source.View, namedBy map[string]string, problems map[string]bool) (broken map[string]string) {
@@ -181,7 +188,10 @@ func (s *Source) loadConfigs(ctx context.Context, view *source.View, namedBy map
 	from := map[string]string{}
 	for _, f := range s.scan(configsFolder, problems, func(f *file) error { return s.capture(ctx, f, namedBy) }) {
 		if f.problem != "" {
-			broken[cmp.Or(f.config, f.stem())] = f.problem
+			broken[cmp.Or(f.holds, f.config, f.stem())] = f.problem
+			if f.holds == "" && f.config == "" && !f.foreign {
+				broken[nameless] = f.problem
+			}
 		}
 		if f.digest == "" {
 			continue
@@ -202,6 +212,7 @@ func (s *Source) capture(ctx context.Context, f *file, namedBy map[string]string
 	if err != nil {
 		return err
 	}
+	f.holds = r.name
 	pool := r.pool(namedBy)
 	if pool == "" { // not a rendered config: what it was rendered from may lie in the folder too
 		f.config, f.digest = r.name, ""
@@ -251,10 +262,10 @@ func (s *Source) loadKubeconfig(view *source.View, problems map[string]bool) {
 	problem, warning := source.JudgeExpiry(f.expires, s.cfg.Now())
 	switch {
 	case f.kubeconfig == nil:
-		view.CredentialProblem = "the credentials for nodes cannot be read"
+		view.CredentialProblem = "no credentials for nodes: " + f.problem
 	case problem != "":
-		view.CredentialProblem = problem
-		problems[fmt.Sprintf("%s: %s", f.name, problem)] = true
+		view.CredentialProblem = fmt.Sprintf("%s: %s", f.name, problem)
+		problems[view.CredentialProblem] = true
 	case warning != "" && !f.warned:
 		f.warned = true
 		s.cfg.Log.Warn("credentials for nodes end soon", "file", f.path, "warning", warning)

@@ -157,7 +157,7 @@ func TestABrokenFileKeepsTheLastGoodState(t *testing.T) {
 		{"a duplicate key", "machine-configs/a.yaml", good + "spec: {}\n", "a.yaml"},
 		{"half a pool", "machine-pools/worker.yaml", pool[:100], "machine-pools/worker.yaml"},
 		{"a pool without a name", "machine-pools/worker.yaml", strings.Replace(pool, "name: worker", "other: x", 1), "metadata.name"},
-		{"a pool of the wrong type", "machine-pools/worker.yaml", strings.Replace(pool, "Count: 0", "Count: many", 1), "wrong type"},
+		{"a pool of the wrong type", "machine-pools/worker.yaml", strings.Replace(pool, "Count: 0", "Count: many", 1), "status.updatedMachineCount is text, want a whole number"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFolder(t, nil)

@@ -30,6 +30,8 @@ type file struct {
 	sum  [32]byte // of the bytes that were looked at last, good or not
 	// problem is one line naming the file, the fault and the remedy; "" when the file is good now.
 	problem string
+	// holds names the rendered config that a file with a problem holds, "" where that cannot be read.
+	holds string
 	// foreign reports that it holds an object of another kind.
 	foreign bool
 	// good reports that the file has been good at least once; the fields below are from then.
@@ -136,13 +138,13 @@ func (s *Source) take(path string, parse func(*file) error) *file {
 	}
 	next := *f
 	next.data, next.sum, next.problem, next.good, next.retry, next.warned = data, sum, "", true, false, false
-	next.foreign = false
+	next.foreign, next.holds = false, ""
 	if err := oneDocument(data); err != nil {
-		f.fail(sum, false, err)
+		f.fail(sum, false, "", err)
 		return f
 	}
 	if err := parse(&next); err != nil {
-		f.fail(sum, next.retry, err)
+		f.fail(sum, next.retry, next.holds, err)
 		return f
 	}
 	next.data = nil
@@ -151,8 +153,8 @@ func (s *Source) take(path string, parse func(*file) error) *file {
 }
 
 // fail notes what is wrong and keeps what the file held before.
-func (f *file) fail(sum [32]byte, retry bool, err error) {
-	f.sum, f.retry = sum, retry
+func (f *file) fail(sum [32]byte, retry bool, holds string, err error) {
+	f.sum, f.retry, f.holds = sum, retry, holds
 	f.problem = fmt.Sprintf("%s: %v", f.name, err)
 	_, f.foreign = errors.AsType[*foreignError](err)
 }

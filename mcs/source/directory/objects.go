@@ -3,6 +3,8 @@
 package directory
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mcsnap/mcsnap/mcs/source"
+	"github.com/mcsnap/mcsnap/snapshot/wording"
 )
 
 const group = "machineconfiguration.openshift.io/"
@@ -33,15 +36,29 @@ type head struct {
 func read(data []byte, kind string, into any) error {
 	var h head
 	if err := yaml.Unmarshal(data, &h); err != nil {
+		if _, typed := errors.AsType[*json.UnmarshalTypeError](err); typed {
+			return fmt.Errorf("not a valid %s: %s; take an unchanged copy", kind, fault(err))
+		}
 		return errors.New("not one YAML or JSON object; was it written half? Write a new file and rename it into place")
 	}
 	if h.Kind != kind || len(h.APIVersion) <= len(group) || h.APIVersion[:len(group)] != group {
 		return &foreignError{h.Kind, h.APIVersion, kind}
 	}
 	if err := yaml.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("not a valid %s: a field has the wrong type; take an unchanged copy", kind)
+		return fmt.Errorf("not a valid %s: %s; take an unchanged copy", kind, fault(err))
 	}
 	return nil
+}
+
+// fault says which field is wrong, and quotes nothing of it: it may be a secret.
+func fault(err error) string {
+	if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
+		return wording.Error(err)
+	}
+	if _, wrong := errors.AsType[base64.CorruptInputError](err); wrong {
+		return "a field that is to be base64 is not"
+	}
+	return "a field has the wrong type"
 }
 
 // foreignError says that a file holds an object of another kind: it lies in the wrong folder, and is none of ours.
@@ -55,17 +72,17 @@ func (e *foreignError) Error() string {
 var dnsSubdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 func readPool(data []byte) (source.Pool, error) {
-	type reference struct {
-		Configuration struct {
-			Name string `json:"name"`
-		} `json:"configuration"`
+	type configuration struct {
+		Name string `json:"name"`
 	}
 	var p struct {
-		head   `json:",inline"`
-		Spec   reference `json:"spec"`
+		head `json:",inline"`
+		Spec struct {
+			Configuration configuration `json:"configuration"`
+		} `json:"spec"`
 		Status struct {
-			reference `json:",inline"`
-			Updated   int32 `json:"updatedMachineCount"`
+			Configuration configuration `json:"configuration"`
+			Updated       int32         `json:"updatedMachineCount"`
 		} `json:"status"`
 	}
 	if err := read(data, "MachineConfigPool", &p); err != nil {
