@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mcsnap/mcsnap/snapshot"
+	"github.com/mcsnap/mcsnap/snapshot/wording"
 )
 
 // Dump is what of a cluster's objects a node's configs are found in, from `oc get machineconfigs,machineconfigpools -o
@@ -40,7 +41,7 @@ func ParseDump(text []byte) (*Dump, error) {
 	dump := &Dump{configs: map[string]json.RawMessage{}, pools: map[string]string{}}
 	var list object
 	if err := json.Unmarshal(asJSON, &list); err != nil {
-		return nil, fmt.Errorf("the dump holds no Kubernetes objects: %w", err)
+		return nil, fmt.Errorf("the dump holds no Kubernetes objects: %s; write it with kubectl get -o json", wording.Error(err))
 	}
 	items := list.Items
 	if items == nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcsnap/mcsnap/agent/root"
 	"github.com/mcsnap/mcsnap/snapshot"
+	"github.com/mcsnap/mcsnap/snapshot/wording"
 )
 
 // Config is /etc/mcsnap/agent.yaml, which the server writes through Ignition. A config-less node has none: it cannot
@@ -147,4 +148,4 @@ func distance(a, b string) int {
 	return previous[len(b)]
 }
 
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+func oneLine(err error) string { return wording.JSON(strings.Join(strings.Fields(err.Error()), " ")) }

@@ -33,7 +33,7 @@ func TestReadConfig(t *testing.T) {
 		"apiVersion: mcsnap/v2\nservers: [https://a]\n":                                                      `want "mcsnap/v1"`,
 		"":                          "apiVersion",
 		"null":                      "apiVersion",
-		"[]":                        "cannot unmarshal",
+		"[]":                        "is a list, want an object",
 		strings.Repeat("[", 10_000): "",
 	} {
 		dir := born(t, sealed(t, "1", 1), nil)

@@ -13,13 +13,14 @@ import (
 	"github.com/coreos/ignition/v2/config/v3_6/types"
 
 	"github.com/mcsnap/mcsnap/snapshot/contents"
+	"github.com/mcsnap/mcsnap/snapshot/wording"
 )
 
 // inline replaces every remote source in a config by the bytes it stands for.
 func (r *resolution) inline(config []byte, version string) ([]byte, error) {
 	parsed, _, err := v3_6.ParseCompatibleVersion(config)
 	if err != nil {
-		return nil, wrong("the merged config", "Ignition finds: %v", err)
+		return nil, wrong("the merged config", "Ignition finds: %s", wording.Error(err))
 	}
 	// The stages that fetch contents start anew, with the settings of the whole.
 	r.settings = settings{}

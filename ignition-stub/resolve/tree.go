@@ -9,6 +9,8 @@ import (
 
 	"github.com/coreos/ignition/v2/config/v3_6"
 	"github.com/coreos/ignition/v2/config/v3_6/types"
+
+	"github.com/mcsnap/mcsnap/snapshot/wording"
 )
 
 // node is a config and those it names.
@@ -119,7 +121,7 @@ func (n *node) mergeIn(d dialect) (any, error) {
 	}
 	merged, err := d.parse(n.raw)
 	if err != nil {
-		return nil, wrong("ignition", "%v", err)
+		return nil, wrong("ignition", "%s", wording.Error(err))
 	}
 	for _, child := range n.merge {
 		rendered, err := child.mergeIn(d)

@@ -10,6 +10,8 @@ import (
 
 	v2_2 "github.com/coreos/ignition/config/v2_2"
 	"github.com/coreos/ignition/v2/config/v3_6"
+
+	"github.com/mcsnap/mcsnap/snapshot/wording"
 )
 
 // Validate asks Ignition's own validator of the config's version, 2.2 or 3.0 to 3.6. Its warnings are returned; its
@@ -47,5 +49,5 @@ func invalid(entries []string, err error) error {
 	if len(entries) == 0 {
 		entries = []string{errors.ErrUnsupported.Error()}
 	}
-	return &InputError{Field: "Ignition finds", Problem: strings.Join(entries, "; ")}
+	return &InputError{Field: "Ignition finds", Problem: wording.JSON(strings.Join(entries, "; "))}
 }

@@ -88,6 +88,7 @@ func TestBytesNeedAuthority(t *testing.T) {
 // Field case 71: a config that etcd would not take (its limit is 1.5 MiB) is served from a folder, snapshot and all,
 // because the snapshot never goes through the API.
 func TestLargeConfig(t *testing.T) {
+	t.Parallel()
 	const size = 5 << 20
 	dir := copyFolder(t)
 	config := filepath.Join(dir, "machine-configs", workerConfig+".yaml")
