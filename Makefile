@@ -16,7 +16,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
-.PHONY: help build install demo test e2e replay race figures bench lint fmt generate ci lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-crds lab-lint lab-promtool lab-debian clean
+.PHONY: help build image install demo test e2e replay race figures bench lint fmt generate ci lab-ignition lab-ignition035 lab-ignition221 lab-ignition260 lab-kube lab-crds lab-lint lab-promtool lab-debian clean
 help: ## this list
 	@echo 'make TARGET, where TARGET is one of'
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,19 @@ help: ## this list
 build: ## the programs, static, into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ $(COMMANDS)
+
+# Where make image leaves the image; VERSION is what its programs say, and its name in the layout.
+IMAGE ?= bin/image
+
+image: ## the server's image for amd64 and arm64, an OCI layout with bills of materials, into bin/image; prints its digest
+	@rm -rf $(IMAGE)
+	@for arch in amd64 arm64; do \
+		mkdir -p $(IMAGE)/programs/$$arch && \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(IMAGE)/programs/$$arch/ ./mcs/cmd/mcs ./agent/cmd/mcsnap-agent || exit; \
+	done
+	@image=$$(realpath $(IMAGE)) && licence=$(CURDIR)/LICENSE && cd deploy/image && \
+		GOWORK=off go run . -programs $$image/programs -licence $$licence -version '$(VERSION)' -out $$image/image && \
+		mv $$image/image/* $$image/ && rmdir $$image/image
 
 install: build ## the programs, man pages and completions, into $(DESTDIR)$(PREFIX)
 	@rm -rf bin/share
@@ -66,6 +79,7 @@ lint: lab-lint ## formatting, go vet, staticcheck, go.mod
 	@unformatted=$$(gofmt -l $(FOLDERS)); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	go vet -tags e2e ./e2e/...
+	cd deploy/image && GOWORK=off go vet .
 	@! go mod tidy -diff 2>/dev/null | grep -A 30 '^diff current/go.mod' || { echo "go.mod is not tidy, run go mod tidy"; exit 1; }
 	"$$(e2e/lab/where lint)/staticcheck" $(CHECKS) ./...
 	"$$(e2e/lab/where lint)/staticcheck" $(CHECKS) -tags e2e ./e2e/...

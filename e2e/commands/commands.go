@@ -29,8 +29,8 @@ type Program struct {
 var Programs = []Program{
 	{"mcs", "mcs/cmd/mcs", "root()"},
 	{"ignition-stub", "ignition-stub/cmd/ignition-stub", "root()"},
-	{"mcsnap-agent", "agent/cmd/mcsnap-agent", "command()"},
-	{"mcsnap-daemon", "agent/cmd/mcsnap-daemon", "command()"},
+	{"mcsnap-agent", "agent/cmd/mcsnap-agent", "topmost()"},
+	{"mcsnap-daemon", "agent/cmd/mcsnap-daemon", "topmost()"},
 }
 
 // Trees returns every program's commands.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcsnap/mcsnap/agent/command"
 	"github.com/mcsnap/mcsnap/agent/doctor"
 	"github.com/mcsnap/mcsnap/agent/handoff"
 	"github.com/mcsnap/mcsnap/agent/root"
@@ -41,13 +42,13 @@ action that is safe. It changes nothing and prints no content of any file.`,
 			if offline {
 				ask = nil
 			}
-			return withRoot(*at, func(node *root.Root) error {
+			return command.WithRoot(*at, func(node *root.Root) error {
 				report := doctor.Examine(cmd.Context(), node, ask, dump)
-				return print(cmd.OutOrStdout(), output, report, func(w io.Writer) { writeReport(w, report) })
+				return command.Print(cmd, output, report, func(w io.Writer) { writeReport(w, report) })
 			})
 		},
 	}
-	outputFlag(cmd, &output)
+	command.Output(cmd, &output)
 	cmd.Flags().StringVar(&cluster, "cluster", "", "`file` with the cluster's MachineConfigs and MachineConfigPools, JSON or YAML")
 	cmd.Flags().BoolVar(&offline, "offline", false, "ask no server")
 	return cmd

@@ -4,16 +4,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcsnap/mcsnap/agent/command"
 	"github.com/mcsnap/mcsnap/agent/handoff"
 	"github.com/mcsnap/mcsnap/agent/root"
 )
@@ -39,29 +36,18 @@ on until one succeeds.`,
   mcsnap-agent firstboot --root /tmp/node --fetch-deadline 30s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logger(format)
-			if err != nil {
-				return err
-			}
-			if onFailure != "" {
-				if _, err := handoff.ParseOnFailure(onFailure); err != nil {
-					return &usageError{err}
-				}
-			}
 			if deadline <= 0 {
-				return &usageError{fmt.Errorf("--fetch-deadline %v: give a time above zero", deadline)}
+				return &command.UsageError{Cause: fmt.Errorf("--fetch-deadline %v: give a time above zero", deadline)}
 			}
-			node, err := root.Open(*at, nil)
-			if err != nil {
-				return &handoff.MachineError{Cause: err}
-			}
-			defer node.Close() //nolint:errcheck // a folder that was only read through
-			return firstboot(cmd.Context(), node, log, handoff.OnFailure(onFailure), deadline)
+			return command.WithRoot(*at, func(node *root.Root) error {
+				return firstboot(cmd.Context(), node, command.Logger(format, cmd.ErrOrStderr()), handoff.OnFailure(onFailure), deadline)
+			})
 		},
 	}
-	cmd.Flags().StringVar(&onFailure, "on-failure", "", "`policy` for a hand-over that fails: continue or block (default: agent.yaml's onFailure, else continue)")
+	command.Choice(cmd, &onFailure, "on-failure", "", "`policy` for a hand-over that fails: continue or block (default: agent.yaml's onFailure, else continue)",
+		"", string(handoff.Continue), string(handoff.Block))
 	cmd.Flags().DurationVar(&deadline, "fetch-deadline", 5*time.Minute, "how long one attempt may ask the servers for a damaged snapshot")
-	cmd.Flags().StringVar(&format, "log-format", "text", "`format` of the log on stderr: text or json")
+	command.LogFormat(cmd, &format)
 	return cmd
 }
 
@@ -70,7 +56,7 @@ func firstboot(ctx context.Context, node *root.Root, log *slog.Logger, flag hand
 		Node:    node,
 		Fetch:   fetcher(log, deadline),
 		Tell:    &handoff.Systemd{Log: log, Journal: node.Dir() == "/"},
-		BootID:  bootID(),
+		BootID:  command.BootID(),
 		Version: version,
 		Log:     log,
 	}
@@ -83,29 +69,7 @@ func firstboot(ctx context.Context, node *root.Root, log *slog.Logger, flag hand
 		attempt = handoff.Persist
 	}
 	if _, err := attempt(ctx, options); err != nil {
-		return &toldError{err}
+		return &command.ToldError{Cause: err}
 	}
 	return nil
 }
-
-// bootID is the kernel's id of this boot, "" where the kernel does not tell.
-func bootID() string {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(id))
-}
-
-func logger(format string) (*slog.Logger, error) {
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(os.Stderr, nil)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(os.Stderr, nil)), nil
-	}
-	return nil, &usageError{errors.New("--log-format " + format + ": use text or json")}
-}
-
-// nodePath is a path of the node for a file named on the command line.
-func nodePath(name string) string { return filepath.Join("/", name) }

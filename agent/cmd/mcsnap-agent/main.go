@@ -5,41 +5,17 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/spf13/cobra"
+
+	"github.com/mcsnap/mcsnap/agent/command"
 )
 
 // version is set by the build.
 var version = "devel"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
-}
+func main() { command.Main(topmost()) }
 
-// run is main without the process.
-func run(ctx context.Context, args []string) int {
-	root := command()
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	if _, told := errors.AsType[*toldError](err); !told {
-		fmt.Fprintln(os.Stderr, "mcsnap-agent:", err)
-	}
-	return exitCode(err)
-}
-
-func command() *cobra.Command {
+func topmost() *cobra.Command {
 	var at string
 	root := &cobra.Command{
 		Use:   "mcsnap-agent",
@@ -51,25 +27,9 @@ On every boot until the node has joined, the unit mcsnap-firstboot.service runs
 digest if it is damaged, and writes the config in it where the daemon looks for
 its current one. The other commands change nothing.
 
-Exit codes: 0 done, 1 other failure, 2 wrong usage, 3 bad input, 4 this machine
-(a file cannot be read or written), 5 network or server, 6 verification.`,
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+` + command.ExitCodes,
+		Version: version,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.PersistentFlags().StringVar(&at, "root", "/", "`folder` that is the node's root")
-	root.AddCommand(firstbootCommand(&at), statusCommand(&at), verifyCommand(&at), showCommand(&at), doctorCommand(&at))
-	for _, sub := range root.Commands() {
-		check := sub.Args
-		sub.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return &usageError{err}
-			}
-			return nil
-		}
-	}
-	return root
+	command.AtRoot(root, &at)
+	return command.Root(root, firstbootCommand(&at), statusCommand(&at), verifyCommand(&at), showCommand(&at), doctorCommand(&at))
 }

@@ -3,14 +3,14 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcsnap/mcsnap/agent/command"
 	"github.com/mcsnap/mcsnap/agent/handoff"
 	"github.com/mcsnap/mcsnap/agent/root"
 	"github.com/mcsnap/mcsnap/snapshot"
@@ -25,20 +25,18 @@ func statusCommand(at *string) *cobra.Command {
 		Example: "  mcsnap-agent status\n  mcsnap-agent status -o json | jq .snapshot",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRoot(*at, func(node *root.Root) error {
+			return command.WithRoot(*at, func(node *root.Root) error {
 				status := handoff.Inspect(node)
-				return print(cmd.OutOrStdout(), output, status, func(w io.Writer) { writeStatus(w, status) })
+				return command.Print(cmd, output, status, func(w io.Writer) { writeStatus(w, status) })
 			})
 		},
 	}
-	outputFlag(cmd, &output)
+	command.Output(cmd, &output)
 	return cmd
 }
 
 func writeStatus(w io.Writer, s handoff.Status) {
-	line := func(what, format string, args ...any) {
-		fmt.Fprintf(w, "%-12s %s\n", what, fmt.Sprintf(format, args...))
-	}
+	line := func(about, format string, args ...any) { command.Line(w, about, format, args...) }
 	switch a := s.Annotations; {
 	case a != nil && a.Config != "":
 		line("born with", "%s", strings.TrimSpace(a.Config+" "+string(a.Digest)))
@@ -90,11 +88,11 @@ func verifyCommand(at *string) *cobra.Command {
 				for _, overlay := range s.Overlays() {
 					status.Overlays = append(status.Overlays, overlay.Path)
 				}
-				return print(cmd.OutOrStdout(), output, status, func(w io.Writer) { fmt.Fprintln(w, snapshotLine(status)) })
+				return command.Print(cmd, output, status, func(w io.Writer) { fmt.Fprintln(w, snapshotLine(status)) })
 			})
 		},
 	}
-	outputFlag(cmd, &output)
+	command.Output(cmd, &output)
 	return cmd
 }
 
@@ -119,11 +117,11 @@ daemon gets it: it holds secrets.`,
 					return err
 				}
 				listing := handoff.Contents(s)
-				return print(cmd.OutOrStdout(), output, listing, func(w io.Writer) { writeListing(w, listing) })
+				return command.Print(cmd, output, listing, func(w io.Writer) { writeListing(w, listing) })
 			})
 		},
 	}
-	outputFlag(cmd, &output)
+	command.Output(cmd, &output)
 	cmd.Flags().BoolVar(&whole, "machine-config", false, "print the whole MachineConfig, secrets included")
 	return cmd
 }
@@ -139,22 +137,13 @@ func writeListing(w io.Writer, l handoff.Listing) {
 	}
 }
 
-func withRoot(at string, do func(*root.Root) error) error {
-	node, err := root.Open(at, nil)
-	if err != nil {
-		return &handoff.MachineError{Cause: err}
-	}
-	defer node.Close() //nolint:errcheck // only read
-	return do(node)
-}
-
 // withSnapshot opens the node's snapshot, or the one in the file that args name.
 func withSnapshot(at string, args []string, do func(*snapshot.Snapshot) error) error {
 	name := snapshot.Path
 	if len(args) == 1 {
-		name = nodePath(args[0])
+		name = path.Join("/", args[0])
 	}
-	return withRoot(at, func(node *root.Root) error {
+	return command.WithRoot(at, func(node *root.Root) error {
 		sealed, err := node.ReadFile(name, snapshot.MaxSealed)
 		if err != nil {
 			return err
@@ -165,22 +154,4 @@ func withSnapshot(at string, args []string, do func(*snapshot.Snapshot) error) e
 		}
 		return do(s)
 	})
-}
-
-func outputFlag(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", "text", "`format`: text or json")
-}
-
-// print writes a value in the format that was asked for.
-func print(w io.Writer, format string, value any, text func(io.Writer)) error {
-	switch format {
-	case "text":
-		text(w)
-		return nil
-	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(value)
-	}
-	return &usageError{errors.New("-o " + format + ": use text or json")}
 }

@@ -15,7 +15,12 @@ import (
 
 // Drift lists what of the node's config is no longer on the node as the config has it, a line for each path or unit. What
 // was served newer than rendered differs on purpose and is not listed.
-func (u *Updater) Drift(ctx context.Context) ([]string, error) {
+func (u *Updater) Drift(ctx context.Context) ([]string, error) { return u.drift(ctx, true) }
+
+// Differences is Drift for those who only look: nothing is written.
+func (u *Updater) Differences(ctx context.Context) ([]string, error) { return u.drift(ctx, false) }
+
+func (u *Updater) drift(ctx context.Context, note bool) ([]string, error) {
 	s, tree, err := u.at()
 	if err != nil {
 		return nil, err
@@ -39,7 +44,7 @@ func (u *Updater) Drift(ctx context.Context) ([]string, error) {
 			lines = append(lines, name+" "+how)
 		}
 	}
-	ofUnits, err := u.unitDrift(ctx, s, tree)
+	ofUnits, err := u.unitDrift(ctx, s, tree, note)
 	return append(lines, ofUnits...), err
 }
 

@@ -73,6 +73,17 @@ func (u *Updater) note(ctx context.Context) error {
 
 // noteOtherwise writes down which units are not as a config has them, now that it has been applied.
 func (u *Updater) noteOtherwise(ctx context.Context, s *snapshot.Snapshot, tree *desired.Tree) (*otherwise, error) {
+	o, err := u.otherwiseNow(ctx, s, tree)
+	if err != nil {
+		return nil, err
+	}
+	if err := u.Node.MkdirAll(Dir, 0o700); err != nil {
+		return nil, err
+	}
+	return o, writeJSON(u.Node, otherwisePath, o)
+}
+
+func (u *Updater) otherwiseNow(ctx context.Context, s *snapshot.Snapshot, tree *desired.Tree) (*otherwise, error) {
 	o := &otherwise{Digest: s.Digest(), Units: map[string]string{}}
 	for unit, wanted := range tree.Enabled {
 		state, err := u.Units.State(ctx, unit)
@@ -83,21 +94,22 @@ func (u *Updater) noteOtherwise(ctx context.Context, s *snapshot.Snapshot, tree 
 			o.Units[unit] = state
 		}
 	}
-	if err := u.Node.MkdirAll(Dir, 0o700); err != nil {
-		return nil, err
-	}
-	return o, writeJSON(u.Node, otherwisePath, o)
+	return o, nil
 }
 
 // unitDrift lists the units that somebody enabled, disabled or masked by hand. Units that the config masks are links,
 // and found among the files.
-func (u *Updater) unitDrift(ctx context.Context, s *snapshot.Snapshot, tree *desired.Tree) ([]string, error) {
+func (u *Updater) unitDrift(ctx context.Context, s *snapshot.Snapshot, tree *desired.Tree, note bool) ([]string, error) {
 	o, err := u.readOtherwise(s.Digest())
 	if err != nil {
 		return nil, err
 	}
 	if o == nil {
-		if o, err = u.noteOtherwise(ctx, s, tree); err != nil {
+		now := u.otherwiseNow
+		if note {
+			now = u.noteOtherwise
+		}
+		if o, err = now(ctx, s, tree); err != nil {
 			return nil, err
 		}
 	}

@@ -110,9 +110,8 @@ func (u *Updater) Update(ctx context.Context, to *snapshot.Snapshot) (*Result, e
 	return u.finish(ctx, j)
 }
 
-// prepare plans an update and writes down all that it takes to do it and to take it back. The journal comes last: without
-// one nothing has begun.
-func (u *Updater) prepare(ctx context.Context, from, to *snapshot.Snapshot) (*journal, error) {
+// plan works out an update. It reads the node and writes nothing.
+func (u *Updater) plan(ctx context.Context, from, to *snapshot.Snapshot) (*planner, error) {
 	accounts, err := desired.ReadAccounts(u.Node)
 	if err != nil {
 		return nil, err
@@ -128,7 +127,7 @@ func (u *Updater) prepare(ctx context.Context, from, to *snapshot.Snapshot) (*jo
 	if changes := desired.Unreconcilable(fromTree, toTree); len(changes) > 0 {
 		return nil, &UnreconcilableError{from.Name(), to.Name(), changes}
 	}
-	p := planner{ctx: ctx, node: u.Node, units: u.Units, from: fromTree, to: toTree, overlays: overlayPaths(from), becomes: map[string]bool{}}
+	p := &planner{ctx: ctx, node: u.Node, units: u.Units, from: fromTree, to: toTree, overlays: overlayPaths(from), becomes: map[string]bool{}}
 	if noted, err := u.readOtherwise(from.Digest()); err != nil {
 		return nil, err
 	} else if noted != nil {
@@ -137,6 +136,16 @@ func (u *Updater) prepare(ctx context.Context, from, to *snapshot.Snapshot) (*jo
 	p.journal = &journal{From: name{from.Name(), from.Digest()}, To: name{to.Name(), to.Digest()}, BootID: u.BootID}
 	if err := p.plan(); err != nil {
 		return nil, fmt.Errorf("planning the update from %s to %s: %w", from.Name(), to.Name(), err)
+	}
+	return p, nil
+}
+
+// prepare plans an update and writes down all that it takes to do it and to take it back. The journal comes last: without
+// one nothing has begun.
+func (u *Updater) prepare(ctx context.Context, from, to *snapshot.Snapshot) (*journal, error) {
+	p, err := u.plan(ctx, from, to)
+	if err != nil {
+		return nil, err
 	}
 	for _, dir := range []string{blobsDir, originalsDir} {
 		if err := u.Node.MkdirAll(dir, 0o700); err != nil {
@@ -155,7 +164,7 @@ func (u *Updater) prepare(ctx context.Context, from, to *snapshot.Snapshot) (*jo
 		}
 	}
 	// What was served newer than rendered stays so until the config itself changes the file.
-	target := to.WithOverlays(stillOverlaid(from, fromTree, toTree))
+	target := to.WithOverlays(stillOverlaid(from, p.from, p.to))
 	for path, sealed := range map[string][]byte{targetPath: target.Bytes(), originPath: from.Bytes(), currentPath: from.Bytes()} {
 		if err := u.Node.WriteFile(path, sealed, 0o600); err != nil {
 			return nil, err

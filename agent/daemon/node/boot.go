@@ -38,16 +38,28 @@ func (d *daemon) forgetBoot() error { return d.Updater.Node.Remove(bootPath) }
 
 // bootPending tells whether the node is still in the boot in which its config was applied.
 func (d *daemon) bootPending(current *snapshot.Snapshot) (bool, error) {
-	text, err := d.Updater.Node.ReadFile(bootPath, maxBoot)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
+	pending, err := d.pendingBoot()
+	if pending == nil || err != nil {
 		return false, err
 	}
-	var pending pendingBoot
-	if json.Unmarshal(text, &pending) == nil && d.Reboot != nil && pending.Digest == current.Digest() && pending.BootID == d.BootID {
+	if d.Reboot != nil && pending.Digest == current.Digest() && pending.BootID == d.BootID {
 		return true, nil
 	}
 	return false, d.forgetBoot()
+}
+
+// pendingBoot is what was written down, nil when nothing was; it is of no config when it cannot be parsed.
+func (d *daemon) pendingBoot() (*pendingBoot, error) {
+	text, err := d.Updater.Node.ReadFile(bootPath, maxBoot)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	pending := &pendingBoot{}
+	if json.Unmarshal(text, pending) != nil {
+		return &pendingBoot{}, nil
+	}
+	return pending, nil
 }

@@ -22,19 +22,24 @@ import (
 const machineConfigs = "/apis/machineconfiguration.openshift.io/v1/machineconfigs"
 
 // find gets the desired config: from the node's own snapshot when it is the one of its birth, else from the cluster, else,
-// by its digest, from mcsnap's server. The error says what was tried.
-func (d *daemon) find(ctx context.Context, name, digest string, current *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+// by its digest, from mcsnap's server. gone tells whether the cluster does not have it. The error says what was tried.
+func (d *daemon) find(ctx context.Context, name, digest string, current *snapshot.Snapshot) (found *snapshot.Snapshot, gone bool, err error) {
 	if born := d.born(); born != nil && born.Name() == name {
-		return born, nil
+		return born, false, nil
 	}
-	found, err := d.fromCluster(ctx, name, current.Pool())
+	found, err = d.fromCluster(ctx, name, current.Pool())
 	if err == nil {
-		return found, nil
+		return found, false, nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("MachineConfig %s: %w", name, err)
+		return nil, false, fmt.Errorf("MachineConfig %s: %w", name, err)
 	}
-	d.awaits(ctx, name)
+	found, err = d.fetched(ctx, name, digest)
+	return found, true, err
+}
+
+// fetched gets a config that the cluster does not have from mcsnap's server.
+func (d *daemon) fetched(ctx context.Context, name, digest string) (*snapshot.Snapshot, error) {
 	switch {
 	case digest == "":
 		return nil, fmt.Errorf("MachineConfig %s is not in the cluster, and no annotation %s names its digest for mcsnap's server; desire another config, or create it again", name, DesiredSnapshot)
@@ -45,7 +50,7 @@ func (d *daemon) find(ctx context.Context, name, digest string, current *snapsho
 	if err != nil {
 		return nil, fmt.Errorf("MachineConfig %s is not in the cluster, and annotation %s: %w", name, DesiredSnapshot, err)
 	}
-	found, err = d.Fetch(ctx, wanted)
+	found, err := d.Fetch(ctx, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("MachineConfig %s is not in the cluster, and could not be fetched by digest either: %w", name, err)
 	}

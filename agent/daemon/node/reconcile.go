@@ -57,8 +57,11 @@ func (d *daemon) reconcile(ctx context.Context, is map[string]string, version st
 		d.respite = respite{}
 		return d.atDesired(ctx, is, current)
 	}
-	target, err := d.find(ctx, desired, is[DesiredSnapshot], current)
+	target, gone, err := d.find(ctx, desired, is[DesiredSnapshot], current)
 	if err != nil {
+		if gone {
+			d.awaits(ctx, desired)
+		}
 		return d.tell(ctx, is, map[string]string{StateKey: string(Degraded), ReasonKey: err.Error()})
 	}
 	d.found()
