@@ -164,10 +164,10 @@ func (w *watcher) stream(ctx context.Context, query url.Values, names map[string
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	listing := time.AfterFunc(w.patience, func() { cancel(errStalled) })
-	defer listing.Stop()
-	if names == nil {
-		listing.Stop()
+	var listing *time.Timer // runs while a list is awaited, and not in a watch that follows one
+	if names != nil {
+		listing = time.AfterFunc(w.patience, func() { cancel(errStalled) })
+		defer listing.Stop()
 	}
 	stalled := func(err error) error {
 		if err != nil && errors.Is(context.Cause(ctx), errStalled) {
