@@ -59,6 +59,8 @@ type Config struct {
 	Patience time.Duration
 	// Recheck is how often the store is asked whether it still has what the cluster has. Default 30 s.
 	Recheck time.Duration
+	// ListPatience is how long a list that the API server streams may say nothing before it is read in pages. Default 10 s.
+	ListPatience time.Duration
 	// PageSize is how many configs one request lists where the API server does not stream. Default 8.
 	PageSize int
 	// Timing of the watch on TokenDir.
@@ -112,6 +114,7 @@ func New(cfg Config) (*Source, error) {
 	}
 	orDefault(&cfg.Patience, time.Second)
 	orDefault(&cfg.Recheck, 30*time.Second)
+	orDefault(&cfg.ListPatience, 10*time.Second)
 	if cfg.PageSize <= 0 {
 		cfg.PageSize = 8
 	}
@@ -162,7 +165,7 @@ func (s *Source) kinds() (map[string]*watcher, error) {
 		kinds[kindNodes] = &watcher{at: "/api/v1/nodes", follower: nodeFollower{s}}
 	}
 	for kind, w := range kinds {
-		w.api, w.log, w.pageSize = s.api, s.log, s.cfg.PageSize
+		w.api, w.log, w.pageSize, w.patience = s.api, s.log, s.cfg.PageSize, s.cfg.ListPatience
 		w.connected = func(err error) { s.connected(kind, err) }
 		s.waiting[kind] = true
 	}

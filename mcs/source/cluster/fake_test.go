@@ -24,6 +24,7 @@ type fakeAPI struct {
 	objects map[string]map[string]map[string]any // by resource and name
 	streams map[string][]chan string             // by resource, the watches that are open
 	gone    map[string]bool                      // resources whose next watch is answered 410
+	silent  bool                                 // lists are begun to be streamed, and nothing comes
 	cutList map[string]int                       // resources whose list is cut short so many times
 }
 
@@ -116,6 +117,9 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch query := r.URL.Query(); {
 	case path.Base(path.Dir(r.URL.Path)) == fakeConfigs:
 		f.one(w, resource)
+	case query.Get("sendInitialEvents") != "" && f.silent:
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
 	case query.Get("sendInitialEvents") != "":
 		http.Error(w, `{"message":"sendInitialEvents is forbidden"}`, http.StatusUnprocessableEntity)
 	case query.Get("watch") != "":

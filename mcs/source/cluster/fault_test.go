@@ -180,3 +180,20 @@ func TestForceSpec(t *testing.T) {
 		return nil
 	})
 }
+
+// An API server that begins to stream a list and never ends it is asked for pages instead: a server that waits for it would
+// answer no machine.
+func TestStalledList(t *testing.T) {
+	api, config := newFakeAPI(t)
+	api.silent = true
+	api.set(fakeConfigs, rendered(name("w", 1), "one."), false)
+	api.set(fakePools, kube.Pool("w", name("w", 1), name("w", 1), 1), false)
+	r := start(t, config, openDir(t, filepath.Join(t.TempDir(), "store")), t.TempDir(), func(c *cluster.Config) { c.ListPatience = 50 * time.Millisecond })
+	eventually(t, "captured", func() error { return r.has(name("w", 1), "one.") })
+	eventually(t, "published", func() error {
+		if r.last().Rendered[name("w", 1)] == "" {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}

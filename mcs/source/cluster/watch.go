@@ -38,6 +38,7 @@ type watcher struct {
 	log       *slog.Logger
 	pageSize  int
 	connected func(err error) // told of each success (nil) and failure
+	patience  time.Duration   // how long a streamed list may say nothing
 
 	version    string // up to which events were dealt with
 	progress   bool   // something was learned since run looked last
@@ -93,6 +94,11 @@ func (w *watcher) once(ctx context.Context, synced *bool) error {
 			"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "resourceVersion": {""},
 		}, names)
 		*synced = complete
+		if errors.Is(err, errStalled) { // pages do not depend on the server's own catching up
+			w.watchLists = false
+			w.log.Warn("the API server began to stream its list and did not go on; reading it in pages", "path", w.at)
+			return err
+		}
 		if status, is := errors.AsType[*statusError](err); !is || status.Code != http.StatusUnprocessableEntity && status.Code != http.StatusBadRequest {
 			return err
 		}
@@ -138,6 +144,9 @@ func (w *watcher) pages(ctx context.Context) error {
 	}
 }
 
+// errStalled says that a list began to be streamed and did not come to its end.
+var errStalled = errors.New("the streamed list has stalled")
+
 // event is one line of a watch.
 type event struct {
 	Type   string          `json:"type"`
@@ -153,9 +162,22 @@ func (w *watcher) stream(ctx context.Context, query url.Values, names map[string
 	if w.selector != "" {
 		query.Set("fieldSelector", w.selector)
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	listing := time.AfterFunc(w.patience, func() { cancel(errStalled) })
+	defer listing.Stop()
+	if names == nil {
+		listing.Stop()
+	}
+	stalled := func(err error) error {
+		if err != nil && errors.Is(context.Cause(ctx), errStalled) {
+			return errStalled
+		}
+		return err
+	}
 	body, err := w.api.get(ctx, w.at, query)
 	if err != nil {
-		return false, err
+		return false, stalled(err)
 	}
 	defer body.Close() //nolint:errcheck // only read
 	w.connected(nil)
@@ -165,15 +187,21 @@ func (w *watcher) stream(ctx context.Context, query url.Values, names map[string
 		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
 			return complete, nil
 		} else if err != nil {
-			return complete, fmt.Errorf("watch %s: %w", w.at, err)
+			return complete, stalled(fmt.Errorf("watch %s: %w", w.at, err))
+		}
+		if names != nil {
+			listing.Stop() // what the follower does with an event may take its time
 		}
 		last, err := w.handle(ctx, e, names)
 		if err != nil {
 			return complete, err
 		}
-		if last && names != nil {
+		switch {
+		case last && names != nil:
 			w.follower.complete(names)
 			names, complete = nil, true
+		case names != nil:
+			listing.Reset(w.patience)
 		}
 	}
 }
