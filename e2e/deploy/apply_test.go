@@ -14,8 +14,6 @@ import (
 	"github.com/mcsnap/mcsnap/e2e/server"
 )
 
-func TestMain(m *testing.M) { server.Main(m) }
-
 // A real API server takes every object of every overlay, with every field known to it, and the pods that would come of
 // them. cert-manager's and OpenShift's kinds have their own definitions; their controllers do not run here.
 func TestAPIServerTakesTheOverlays(t *testing.T) {
