@@ -124,6 +124,21 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	for text, c := range map[string]struct {
+		rule func([]*Page, map[string]bool) []string
+		want string
+	}{
+		"`TestAll`, `BenchmarkAny`":  {Tests, "p.md:1: there is no BenchmarkAny; the nearest is"},
+		"TestOther, and `Testing`":   {Tests, ""},
+		"`MCS_A`":                    {Variables, ""},
+		"```sh\nexport MCS_B=1\n```": {Variables, "p.md:2: mcs reads no variable MCS_B; the nearest is MCS_A"},
+	} {
+		known := map[string]bool{"TestAll": true, "MCS_A": true}
+		expect(t, text, c.rule([]*Page{Read("p.md", []byte(text))}, known), c.want)
+	}
+}
+
 func TestExamples(t *testing.T) {
 	help := func(example string) []*tree.Command {
 		return []*tree.Command{{Name: "mcs", Example: example, Commands: programs[0].Commands}}
